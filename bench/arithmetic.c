@@ -114,9 +114,10 @@ static void open_kernel(workshop *w) {
     char name[32];
     snprintf(name, sizeof name, "k%u", w->kernels++);
     w->kernel = lilac_simt_kernel_create(w->module, lilac_intern_string(w->context, name), 2, 4, 1);
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2; k++) {
         w->kernel->parameters[k] = (lilac_simt_parameter){
             lilac_intern_string(w->context, k ? "out" : "in"), LILAC_SIMT_I64, true, 16};
+    }
     lilac_simt_builder *b = &w->builder;
     lilac_simt_builder_init(b, w->kernel);
     lilac_simt_type i32 = LILAC_SIMT_I32;
@@ -152,8 +153,9 @@ static void close_kernel(workshop *w, const char *what, const char *compare,
     lilac_simt_type type = lilac_simt_type_of(w->kernel, result);
     for (uint32_t k = 0; k < results; k++) {
         lilac_simt_value value = result + k;
-        if (type == LILAC_SIMT_I1)
+        if (type == LILAC_SIMT_I1) {
             value = lilac_simt_op1(&w->builder, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, value);
+        }
         lilac_simt_store(&w->builder, LILAC_SIMT_OP_ST_GLOBAL, 1, &value, w->out, 8 * k, 0, NULL);
     }
     lilac_simt_instruction end = {.code = LILAC_SIMT_OP_RETURN};
@@ -183,8 +185,9 @@ static void close_kernel(workshop *w, const char *what, const char *compare,
         w->good = false;
         lilac_diagnostics_reset(w->context);
     }
-    for (size_t thread = 0; thread < THREADS; thread++)
+    for (size_t thread = 0; thread < THREADS; thread++) {
         fwrite(output + thread * RESULTS, sizeof *output, results, w->expected);
+    }
     fprintf(w->list, "%s %s %u %s %s\n", w->kernel->name, lilac_simt_type_name(type), results,
             compare, what);
 }
@@ -213,13 +216,15 @@ static void one(workshop *w, lilac_simt_instruction like, uint32_t operands,
     lilac_simt_opcode code = (lilac_simt_opcode)like.code;
     open_kernel(w);
     lilac_simt_value values[OPERANDS];
-    for (uint32_t k = 0; k < operands; k++)
+    for (uint32_t k = 0; k < operands; k++) {
         values[k] =
             fixed >= 0 && k == 1 ? constant(w, types[k], constants[fixed]) : input(w, types[k], k);
+    }
     bool divides = code >= LILAC_SIMT_OP_DIV_S && code <= LILAC_SIMT_OP_REM_U;
-    if (divides && fixed < 0) /* no division by zero */
+    if (divides && fixed < 0) { /* no division by zero */
         values[1] = lilac_simt_op2(&w->builder, LILAC_SIMT_OP_OR, types[1], values[1],
                                    constant(w, types[1], 1));
+    }
     lilac_simt_value result =
         lilac_simt_build(&w->builder, &like, operands, values, results, result_types);
     char what[128];
@@ -232,9 +237,11 @@ static void one(workshop *w, lilac_simt_instruction like, uint32_t operands,
 static void each_fixed(workshop *w, lilac_simt_instruction like, uint32_t operands,
                        const lilac_simt_type *types, lilac_simt_type result) {
     bool divides = like.code >= LILAC_SIMT_OP_DIV_S && like.code <= LILAC_SIMT_OP_REM_U;
-    for (int fixed = -1; fixed < (operands == 2 ? 3 : 0); fixed++)
-        if (!divides || fixed < 2)
+    for (int fixed = -1; fixed < (operands == 2 ? 3 : 0); fixed++) {
+        if (!divides || fixed < 2) {
             one(w, like, operands, types, 1, &result, fixed);
+        }
+    }
 }
 
 static bool only_wide(lilac_simt_opcode code) {
@@ -262,24 +269,28 @@ static void arithmetic(workshop *w) {
         lilac_simt_opcode op = (lilac_simt_opcode)code;
         const char *signature = lilac_simt_op_info_get(op)->signature;
         size_t row = 0;
-        while (row < 5 && strcmp(plain[row].signature, signature) != 0)
+        while (row < 5 && strcmp(plain[row].signature, signature) != 0) {
             row++;
+        }
         for (int t = 0; row < 5 && t < TYPES; t++) {
             lilac_simt_type type = all_types[t];
             if (lilac_simt_type_is_float(type) != plain[row].floats ||
                 (only_wide(op) && type != LILAC_SIMT_F32 && type != LILAC_SIMT_F64) ||
-                (only_f32(op) && type != LILAC_SIMT_F32))
+                (only_f32(op) && type != LILAC_SIMT_F32)) {
                 continue;
+            }
             lilac_simt_type types[3] = {type, type, type};
             lilac_simt_type result = strstr(signature, ":i32") ? LILAC_SIMT_I32 : type;
             for (size_t f = 0; f < (plain[row].floats ? sizeof flag_sets : 1); f++) {
                 bool extremum = op == LILAC_SIMT_OP_FMIN || op == LILAC_SIMT_OP_FMAX;
                 if ((flag_sets[f] == LILAC_SIMT_PROPAGATE_NAN && !extremum) ||
-                    (flag_sets[f] == LILAC_SIMT_APPROXIMATE && !only_wide(op)))
+                    (flag_sets[f] == LILAC_SIMT_APPROXIMATE && !only_wide(op))) {
                     continue;
+                }
                 lilac_simt_instruction like = {.code = (uint16_t)code, .flags = flag_sets[f]};
-                if (op == LILAC_SIMT_OP_FTANH && flag_sets[f])
+                if (op == LILAC_SIMT_OP_FTANH && flag_sets[f]) {
                     continue;
+                }
                 each_fixed(w, like, plain[row].operands, types, result);
             }
         }
@@ -294,18 +305,21 @@ static void comparisons_and_conversions(workshop *w) {
         lilac_simt_type select[3] = {LILAC_SIMT_I1, from, from};
         one(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_SELECT}, 3, select, 1, &from, -1);
         one(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_SELECT}, 3, select, 1, &from, 2);
-        for (unsigned kind = 0; kind < LILAC_SIMT_COMPARE_COUNT && !is_packed(from); kind++)
-            if (kind <= LILAC_SIMT_GE || (kind >= LILAC_SIMT_UEQ) == from_float)
+        for (unsigned kind = 0; kind < LILAC_SIMT_COMPARE_COUNT && !is_packed(from); kind++) {
+            if (kind <= LILAC_SIMT_GE || (kind >= LILAC_SIMT_UEQ) == from_float) {
                 each_fixed(
                     w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_CMP, .detail = (uint8_t)kind},
                     2, pair, LILAC_SIMT_I1);
+            }
+        }
         for (int t = 0; t < TYPES; t++) {
             lilac_simt_type to = all_types[t];
             uint32_t from_bits = lilac_simt_type_bits(from), to_bits = lilac_simt_type_bits(to);
             bool to_float = lilac_simt_type_is_float(to);
-            if (from_bits == to_bits)
+            if (from_bits == to_bits) {
                 one(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_BITCAST}, 1, &from, 1, &to,
                     -1);
+            }
             uint32_t count = from_bits >= 8 ? to_bits / from_bits : 0;
             if (count > 1 && count <= OPERANDS) {
                 lilac_simt_type parts[OPERANDS] = {from, from, from, from};
@@ -314,13 +328,15 @@ static void comparisons_and_conversions(workshop *w) {
             }
             if (count > 1 && count <= RESULTS) {
                 lilac_simt_type parts[RESULTS];
-                for (uint32_t k = 0; k < count; k++)
+                for (uint32_t k = 0; k < count; k++) {
                     parts[k] = from;
+                }
                 one(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_UNPACK}, 1, &to, count, parts,
                     -1);
             }
-            if (is_packed(from) || is_packed(to) || from == to)
+            if (is_packed(from) || is_packed(to) || from == to) {
                 continue;
+            }
             lilac_simt_opcode codes[2] = {LILAC_SIMT_OP_NONE, LILAC_SIMT_OP_NONE};
             unsigned roundings = 1;
             if (!from_float && !to_float) {
@@ -334,14 +350,17 @@ static void comparisons_and_conversions(workshop *w) {
                 roundings = from_bits >= to_bits ? 4 : 1;
             }
             bool f32 = from == LILAC_SIMT_F32 || to == LILAC_SIMT_F32;
-            for (int k = 0; k < 2; k++)
-                for (unsigned r = 0; codes[k] != LILAC_SIMT_OP_NONE && r < roundings; r++)
-                    for (int ftz = 0; ftz < 1 + f32; ftz++)
+            for (int k = 0; k < 2; k++) {
+                for (unsigned r = 0; codes[k] != LILAC_SIMT_OP_NONE && r < roundings; r++) {
+                    for (int ftz = 0; ftz < 1 + f32; ftz++) {
                         one(w,
                             (lilac_simt_instruction){.code = (uint16_t)codes[k],
                                                      .detail = (uint8_t)r,
                                                      .flags = ftz ? LILAC_SIMT_FTZ : 0},
                             1, &from, 1, &to, -1);
+                    }
+                }
+            }
         }
     }
     static const lilac_scalar kinds[] = {LILAC_F8E4M3FN, LILAC_F8E5M2};
@@ -359,9 +378,10 @@ static void comparisons_and_conversions(workshop *w) {
     one(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_MULWIDE_S}, 2, three, 1, &i64, -1);
     one(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_MULWIDE_U}, 2, three, 1, &i64, -1);
     one(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_BALLOT}, 1, &i1, 1, &i32, -1);
-    for (uint8_t kind = 0; kind < 4; kind++)
+    for (uint8_t kind = 0; kind < 4; kind++) {
         each_fixed(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_SHUFFLE, .detail = kind}, 2,
                    three, i32);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -383,8 +403,9 @@ int main(int argc, char **argv) {
     static uint64_t inputs[THREADS * OPERANDS];
     lilac_random random;
     lilac_random_seed(&random, 20);
-    for (size_t k = 0; k < THREADS * OPERANDS; k++)
+    for (size_t k = 0; k < THREADS * OPERANDS; k++) {
         inputs[k] = operand_bits(&random);
+    }
     fwrite(inputs, 1, sizeof inputs, files[1]);
     workshop w = {.context = lilac_context_create(),
                   .inputs = inputs,
@@ -402,8 +423,9 @@ int main(int argc, char **argv) {
         w.good = false;
     }
     fputs(lilac_text_get(&text), files[0]);
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 4; k++) {
         w.good &= fclose(files[k]) == 0;
+    }
     printf("%u kernels\n", w.kernels);
     lilac_text_clear(&text);
     lilac_simt_module_destroy(w.module);

@@ -69,8 +69,9 @@ static bool write_file(const benchmark *what, const char *path) {
         return false;
     }
     what->write(file);
-    if (file == stdout)
+    if (file == stdout) {
         return fflush(file) == 0;
+    }
     return fclose(file) == 0;
 }
 
@@ -96,11 +97,14 @@ int benchmark_main(const benchmark *what, int argc, char **argv) {
             return help ? 0 : 2;
         }
     }
-    if (!what->measure())
+    if (!what->measure()) {
         return 3;
-    if (json == NULL || strcmp(json, "-") != 0)
+    }
+    if (json == NULL || strcmp(json, "-") != 0) {
         what->print();
-    if (json != NULL && !write_file(what, json))
+    }
+    if (json != NULL && !write_file(what, json)) {
         return 1;
+    }
     return check && !what->promises_kept() ? 1 : 0;
 }

@@ -70,23 +70,27 @@ static double median(double *values, size_t count) {
 
 static char *read_file(const char *path, size_t *length) {
     FILE *file = fopen(path, "rb");
-    if (!file)
+    if (!file) {
         return NULL;
+    }
     size_t capacity = 1 << 16;
     char *bytes = malloc(capacity);
     *length = 0;
     while (bytes) {
         *length += fread(bytes + *length, 1, capacity - *length - 1, file);
-        if (*length < capacity - 1)
+        if (*length < capacity - 1) {
             break;
+        }
         char *more = realloc(bytes, capacity *= 2);
-        if (!more)
+        if (!more) {
             free(bytes);
+        }
         bytes = more;
     }
     fclose(file);
-    if (bytes)
+    if (bytes) {
         bytes[*length] = '\0';
+    }
     return bytes;
 }
 
@@ -106,8 +110,9 @@ static uint32_t case_number(const char *cases, const char *name, const char *key
 static void print_diagnostics(lilac_context *context) {
     lilac_text text;
     lilac_text_init(&text);
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d; d = d->next)
+    for (const lilac_diagnostic *d = lilac_diagnostics(context); d; d = d->next) {
         lilac_diagnostic_print(&text, context, d, false);
+    }
     fputs(lilac_text_get(&text), stderr);
     lilac_text_clear(&text);
 }
@@ -118,14 +123,16 @@ static bool compile(bench_case *c, const lilac_options *options, lilac_text *ptx
     uint32_t source = lilac_source_add(context, c->path, c->text, c->length);
     lilac_compilation compilation;
     bool good = lilac_compile(&compilation, context, source, options);
-    if (!good)
+    if (!good) {
         print_diagnostics(context);
+    }
     c->pass_count = compilation.pass_count;
     for (uint32_t k = 0; k < compilation.pass_count; k++) {
         const lilac_pass_statistics *pass = &compilation.passes[k];
         double us = 1e6 * pass->seconds;
-        if (!c->pass_names[k] || us < c->pass_us[k])
+        if (!c->pass_names[k] || us < c->pass_us[k]) {
             c->pass_us[k] = us;
+        }
         c->pass_names[k] = pass->name;
         c->pass_operations[k] = pass->operations;
     }
@@ -144,13 +151,16 @@ static bool measure_lilac(bench_case *c, const settings *s, lilac_text *ptx) {
     options.target.arch = lilac_arch_find(s->device);
     options.target.num_warps = c->num_warps;
     options.target.num_stages = c->num_stages;
-    if (!compile(c, &options, ptx))
+    if (!compile(c, &options, ptx)) {
         return false;
+    }
     double *times = malloc(s->repeats * sizeof *times);
-    if (!times)
+    if (!times) {
         return false;
-    for (unsigned k = 0; k < s->repeats / 10; k++)
+    }
+    for (unsigned k = 0; k < s->repeats / 10; k++) {
         (void)compile(c, &options, NULL);
+    }
     for (unsigned k = 0; k < s->repeats; k++) {
         double start = seconds();
         (void)compile(c, &options, NULL);
@@ -168,10 +178,12 @@ static bool measure_lilac(bench_case *c, const settings *s, lilac_text *ptx) {
 static uint32_t access_bytes(const char *line, const char *end) {
     uint32_t count = 1, bits = 0;
     for (const char *dot = line; dot < end && *dot != ' '; dot++) {
-        if (dot[0] == '.' && dot[1] == 'v' && isdigit((unsigned char)dot[2]))
+        if (dot[0] == '.' && dot[1] == 'v' && isdigit((unsigned char)dot[2])) {
             count = (uint32_t)strtoul(dot + 2, NULL, 10);
-        if (dot[0] == '.' && dot[1] == 'b' && isdigit((unsigned char)dot[2]))
+        }
+        if (dot[0] == '.' && dot[1] == 'b' && isdigit((unsigned char)dot[2])) {
             bits = (uint32_t)strtoul(dot + 2, NULL, 10);
+        }
     }
     return count * bits / 8;
 }
@@ -190,13 +202,15 @@ static void count_instructions(bench_case *c, const char *ptx) {
         const char *end = line + strcspn(line, "\n");
         if (line[0] == '\t' && isalpha((unsigned char)(line[1] == '@' ? 'a' : line[1]))) {
             const char *code = line + 1;
-            if (*code == '@')
+            if (*code == '@') {
                 code += strcspn(code, " ") + 1;
+            }
             c->instructions++;
             bool load = strncmp(code, "ld.", 3) == 0, store = strncmp(code, "st.", 3) == 0;
             const char *global = strstr(code, ".global");
-            if ((load || store) && global && global < end)
+            if ((load || store) && global && global < end) {
                 count_access(load ? c->loads : c->stores, code, end);
+            }
             c->barriers += strncmp(code, "bar.sync", 8) == 0;
         }
         line = *end ? end + 1 : end;
@@ -209,8 +223,9 @@ static void count_instructions(bench_case *c, const char *ptx) {
 static bool run(char *const arguments[], const char *output, double *wall, long *kib) {
     double start = seconds();
     pid_t child = fork();
-    if (child < 0)
+    if (child < 0) {
         return false;
+    }
     if (child == 0) {
         int handle = open(output ? output : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0600);
         if (handle >= 0) {
@@ -222,31 +237,38 @@ static bool run(char *const arguments[], const char *output, double *wall, long 
     }
     int status = 0;
     struct rusage usage;
-    if (wait4(child, &status, 0, &usage) < 0)
+    if (wait4(child, &status, 0, &usage) < 0) {
         return false;
-    if (wall)
+    }
+    if (wall) {
         *wall = seconds() - start;
-    if (kib)
+    }
+    if (kib) {
         *kib = usage.ru_maxrss;
+    }
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static unsigned number_before(const char *report, const char *words) {
     const char *at = report ? strstr(report, words) : NULL;
-    if (!at)
+    if (!at) {
         return 0;
-    while (at > report && at[-1] == ' ')
+    }
+    while (at > report && at[-1] == ' ') {
         at--;
-    while (at > report && isdigit((unsigned char)at[-1]))
+    }
+    while (at > report && isdigit((unsigned char)at[-1])) {
         at--;
+    }
     return (unsigned)strtoul(at, NULL, 10);
 }
 
 static bool measure_ptxas(bench_case *c, const settings *s, const char *ptx) {
     char source[] = "lilac-bench-XXXXXX", report[64], device[64];
     int handle = mkstemp(source);
-    if (handle < 0)
+    if (handle < 0) {
         return false;
+    }
     FILE *file = fdopen(handle, "w");
     bool good = file && fputs(ptx, file) >= 0;
     good = (!file || fclose(file) == 0) && good;
@@ -254,18 +276,21 @@ static bool measure_ptxas(bench_case *c, const settings *s, const char *ptx) {
     snprintf(device, sizeof device, "-arch=%s", s->device);
     char *arguments[] = {(char *)s->ptxas, device, "-v", source, "-o", "/dev/null", NULL};
     double *times = malloc((s->ptxas_repeats + 1) * sizeof *times);
-    for (unsigned k = 0; good && times && k < s->ptxas_repeats + 1; k++) /* the first warms up */
+    for (unsigned k = 0; good && times && k < s->ptxas_repeats + 1; k++) { /* the first warms up */
         good = run(arguments, report, &times[k], NULL);
-    if (good && times)
+    }
+    if (good && times) {
         c->ptxas_ms = 1e3 * median(times + 1, s->ptxas_repeats);
+    }
     size_t length;
     char *said = read_file(report, &length);
     c->registers = number_before(said, " registers");
     c->spill_stores = number_before(said, " bytes spill stores");
     c->spill_loads = number_before(said, " bytes spill loads");
     c->warned = said && strstr(said, "warning");
-    if (!good)
+    if (!good) {
         fprintf(stderr, "%s: ptxas: %s\n", c->name, said ? said : "cannot run it");
+    }
     free(said);
     free(times);
     remove(report);
@@ -279,10 +304,12 @@ static bool measure_ptxas(bench_case *c, const settings *s, const char *ptx) {
 static const char *widths_text(char *text, size_t size, const uint32_t *widths) {
     size_t length = 0;
     text[0] = '\0';
-    for (int k = WIDTHS - 1; k >= 0; k--)
-        if (widths[k] && length + 24 < size)
+    for (int k = WIDTHS - 1; k >= 0; k--) {
+        if (widths[k] && length + 24 < size) {
             length += (size_t)snprintf(text + length, size - length, "%s%dB:%u", length ? " " : "",
                                        1 << k, widths[k]);
+        }
+    }
     return length ? text : "-";
 }
 
@@ -293,19 +320,22 @@ static void print_table(const bench_case *cases, size_t count, const settings *s
     for (size_t k = 0; k < count; k++) {
         const bench_case *c = &cases[k];
         char loads[96], stores[96], command[32] = "-", ratio[32] = "-";
-        if (c->command_kib)
+        if (c->command_kib) {
             snprintf(command, sizeof command, "%.1f MiB", (double)c->command_kib / 1024);
-        if (c->ptxas_ms > 0)
+        }
+        if (c->ptxas_ms > 0) {
             snprintf(ratio, sizeof ratio, "1/%.0f", 1e3 * c->ptxas_ms / c->lilac_us);
+        }
         printf("%-24s %9.0f %9.0f %9.1f %7s %6u %5u %6u %7u %4u  %-14s %-14s %9s%s\n", c->name,
                c->lilac_us, c->lilac_least_us, c->ptxas_ms, ratio, c->instructions, c->registers,
                c->spill_stores + c->spill_loads, c->shared, c->barriers,
                widths_text(loads, sizeof loads, c->loads),
                widths_text(stores, sizeof stores, c->stores), command,
                c->warned ? "  ptxas warned" : "");
-        for (uint32_t p = 0; s->passes && p < c->pass_count; p++)
+        for (uint32_t p = 0; s->passes && p < c->pass_count; p++) {
             printf("    %-16s %7.1f us %6u operations\n", c->pass_names[p], c->pass_us[p],
                    c->pass_operations[p]);
+        }
     }
     printf("lilac: TTIR text to PTX text, median and least of %u; ptxas: median of %u, its process "
            "alone;\ninstr, bars: in the PTX; loads, stores: global accesses by bytes a thread; "
@@ -317,11 +347,13 @@ static void print_table(const bench_case *cases, size_t count, const settings *s
 static void first_line(const char *command, char *line, size_t size) {
     line[0] = '\0';
     FILE *pipe = popen(command, "r");
-    if (!pipe)
+    if (!pipe) {
         return;
+    }
     char rest[256];
-    if (!fgets(line, (int)size, pipe))
+    if (!fgets(line, (int)size, pipe)) {
         line[0] = '\0';
+    }
     while (fgets(rest, sizeof rest, pipe)) {
     }
     pclose(pipe);
@@ -337,11 +369,12 @@ static void put_pair(lilac_text *out, const char *key, const char *value) {
 static void put_widths(lilac_text *out, const char *key, const uint32_t *widths) {
     lilac_text_printf(out, ", \"%s\": {", key);
     bool first = true;
-    for (int k = 0; k < WIDTHS; k++)
+    for (int k = 0; k < WIDTHS; k++) {
         if (widths[k]) {
             lilac_text_printf(out, "%s\"%d\": %u", first ? "" : ", ", 1 << k, widths[k]);
             first = false;
         }
+    }
     lilac_text_puts(out, "}");
 }
 
@@ -380,18 +413,20 @@ static bool write_json(const bench_case *cases, size_t count, const settings *s)
         put_widths(&out, "loads", c->loads);
         put_widths(&out, "stores", c->stores);
         lilac_text_puts(&out, ", \"passes\": [");
-        for (uint32_t p = 0; p < c->pass_count; p++)
+        for (uint32_t p = 0; p < c->pass_count; p++) {
             lilac_text_printf(&out, "%s{\"name\": \"%s\", \"us\": %.1f, \"operations\": %u}",
                               p ? ", " : "", c->pass_names[p], c->pass_us[p],
                               c->pass_operations[p]);
+        }
         lilac_text_puts(&out, "]}");
     }
     lilac_text_puts(&out, "\n  ]\n}\n");
     FILE *file = fopen(s->json, "w");
     bool good = file && fputs(lilac_text_get(&out), file) >= 0;
     good = file && fclose(file) == 0 && good;
-    if (!good)
+    if (!good) {
         fprintf(stderr, "cannot write %s\n", s->json);
+    }
     lilac_text_clear(&out);
     return good;
 }
@@ -441,8 +476,9 @@ static const char *base_name(const char *path) {
 /* "dir/name.ttir:8" → path, name, warps. */
 static bool open_case(bench_case *c, const char *argument, const char *cases) {
     c->path = strdup(argument);
-    if (!c->path)
+    if (!c->path) {
         return false;
+    }
     char *colon = strrchr(c->path, ':');
     c->num_warps = 0;
     if (colon && isdigit((unsigned char)colon[1])) {
@@ -450,16 +486,19 @@ static bool open_case(bench_case *c, const char *argument, const char *cases) {
         *colon = '\0';
     }
     char *name = strdup(base_name(c->path));
-    if (!name)
+    if (!name) {
         return false;
+    }
     name[strcspn(name, ".")] = '\0';
     c->name = name;
-    if (!c->num_warps)
+    if (!c->num_warps) {
         c->num_warps = case_number(cases, name, "num_warps", 4);
+    }
     c->num_stages = case_number(cases, name, "num_stages", 3);
     c->text = read_file(c->path, &c->length);
-    if (!c->text)
+    if (!c->text) {
         fprintf(stderr, "cannot read %s\n", c->path);
+    }
     return c->text != NULL;
 }
 
@@ -494,8 +533,9 @@ int main(int argc, char **argv) {
         } else if (strcmp(argv[k], "--passes") == 0) {
             s.passes = true;
         } else if (argv[k][0] != '-') {
-            if (count == sizeof files / sizeof files[0])
+            if (count == sizeof files / sizeof files[0]) {
                 return usage();
+            }
             files[count++] = argv[k];
         } else if (!value) {
             return usage();
@@ -512,41 +552,50 @@ int main(int argc, char **argv) {
                            {"--repeat", NULL, &s.repeats},
                            {"--ptxas-repeat", NULL, &s.ptxas_repeats}};
             size_t found = 0;
-            while (found < 7 && strcmp(options[found].name, argv[k]) != 0)
+            while (found < 7 && strcmp(options[found].name, argv[k]) != 0) {
                 found++;
-            if (found == 7)
+            }
+            if (found == 7) {
                 return usage();
-            if (options[found].text)
+            }
+            if (options[found].text) {
                 *options[found].text = value;
-            else
+            } else {
                 *options[found].number = (unsigned)strtoul(value, NULL, 10);
+            }
             k++;
         }
     }
-    if (!lilac_arch_find(s.device) || s.repeats < 1 || s.ptxas_repeats < 1)
+    if (!lilac_arch_find(s.device) || s.repeats < 1 || s.ptxas_repeats < 1) {
         return usage();
+    }
 
     char path[4096];
     size_t length = 0;
     snprintf(path, sizeof path, "%s/cases.json", s.corpus);
     char *cases_json = read_file(path, &length);
     bench_case *cases = calloc(count ? count : DEFAULT_CASES, sizeof *cases);
-    if (!cases)
+    if (!cases) {
         return 1;
+    }
     bool all_defaults = count == 0;
-    if (all_defaults)
+    if (all_defaults) {
         count = DEFAULT_CASES;
+    }
     for (size_t k = 0; k < count; k++) {
-        if (all_defaults)
+        if (all_defaults) {
             snprintf(path, sizeof path, "%s/%s.ttir", s.corpus, default_cases[k]);
-        else
+        } else {
             snprintf(path, sizeof path, "%s", files[k]);
-        if (!open_case(&cases[k], path, cases_json))
+        }
+        if (!open_case(&cases[k], path, cases_json)) {
             return 1;
+        }
     }
     /* First the command: a child's peak memory counts what its parent had when it forked. */
-    for (size_t k = 0; k < count; k++)
+    for (size_t k = 0; k < count; k++) {
         measure_command(&cases[k], &s);
+    }
     bool good = true;
     for (size_t k = 0; k < count; k++) {
         lilac_text ptx;
@@ -562,10 +611,12 @@ int main(int argc, char **argv) {
         lilac_text_clear(&ptx);
     }
     print_table(cases, count, &s);
-    if (s.json)
+    if (s.json) {
         good &= write_json(cases, count, &s);
-    if (s.check)
+    }
+    if (s.check) {
         good &= keeps_bounds(cases, count);
+    }
     for (size_t k = 0; k < count; k++) {
         free((char *)cases[k].name);
         free(cases[k].path);

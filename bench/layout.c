@@ -42,8 +42,9 @@ static void random_distributed(lilac_layout *layout, lilac_random *random, uint3
     static const uint32_t bits[] = {5, 5, 3, 1};
     uint64_t columns[16];
     uint32_t outs = 14 - copies;
-    for (uint32_t i = 0; i < 14; i++)
+    for (uint32_t i = 0; i < 14; i++) {
         columns[i] = i < outs ? UINT64_C(1) << i : 0;
+    }
     for (uint32_t i = 13; i > 0; i--) {
         uint32_t k = (uint32_t)lilac_random_below(random, i + 1);
         uint64_t column = columns[i];
@@ -53,10 +54,12 @@ static void random_distributed(lilac_layout *layout, lilac_random *random, uint3
     lilac_layout_init(layout);
     bool added = lilac_layout_add_out(layout, "dim0", outs / 2, NULL) &&
                  lilac_layout_add_out(layout, "dim1", outs - outs / 2, NULL);
-    for (uint32_t i = 0, at = 0; i < 4; at += bits[i++])
+    for (uint32_t i = 0, at = 0; i < 4; at += bits[i++]) {
         added = added && lilac_layout_add_in(layout, names[i], bits[i], columns + at, NULL);
-    if (!added)
+    }
+    if (!added) {
         abort();
+    }
 }
 
 static void make_inputs(inputs *all) {
@@ -67,18 +70,21 @@ static void make_inputs(inputs *all) {
         random_distributed(&all->b[i], &random, 0);
         random_distributed(&all->copies[i], &random, 2);
         uint64_t swizzle[14];
-        for (uint32_t k = 0; k < 14; k++)
+        for (uint32_t k = 0; k < 14; k++) {
             swizzle[k] = UINT64_C(1) << k;
-        for (uint32_t k = 0; k < 3; k++)
+        }
+        for (uint32_t k = 0; k < 3; k++) {
             swizzle[7 + k] |= UINT64_C(1) << (3 + k);
+        }
         lilac_layout_init(&all->memory[i]);
         lilac_layout_identity(&all->tile[i], 2, "register", "dim1");
         if (!lilac_layout_add_out(&all->memory[i], "dim0", 7, NULL) ||
             !lilac_layout_add_out(&all->memory[i], "dim1", 7, NULL) ||
             !lilac_layout_add_in(&all->memory[i], "offset", 14, swizzle, NULL) ||
             !lilac_layout_product(&all->tiled[i], &all->tile[i], &all->a[i], NULL) ||
-            !lilac_layout_invert_compose(&all->maps[i], &all->a[i], &all->b[i], NULL))
+            !lilac_layout_invert_compose(&all->maps[i], &all->a[i], &all->b[i], NULL)) {
             abort();
+        }
     }
 }
 
@@ -212,8 +218,9 @@ static bool measure_operation(operation *op, const inputs *all) {
             }
         }
         times[r] = 1e9 * (benchmark_seconds() - start) / (ROUNDS * PAIRS);
-        if (!done)
+        if (!done) {
             return false;
+        }
     }
     benchmark_sort(times, REPEATS);
     op->median_ns = times[REPEATS / 2];
@@ -226,8 +233,9 @@ static bool measure_application(application *use, const lilac_layout *layout,
     double rates[RATE_REPEATS];
     for (uint32_t r = 0; r < RATE_REPEATS; r++) {
         double start = benchmark_seconds();
-        if (!use->run(layout, buffers))
+        if (!use->run(layout, buffers)) {
             return false;
+        }
         rates[r] = (double)(UINT64_C(1) << TENSOR_BITS) / (benchmark_seconds() - start);
     }
     benchmark_sort(rates, RATE_REPEATS);
@@ -239,10 +247,12 @@ static bool measure_application(application *use, const lilac_layout *layout,
 /* A whole tensor of 2^24 elements: 4096 × 4096, swizzled. */
 static bool tensor_layout(lilac_layout *layout) {
     static const uint32_t bits[] = {TENSOR_BITS / 2, TENSOR_BITS / 2};
-    if (!lilac_layout_standard(layout, "offset", 2, bits, NULL, NULL))
+    if (!lilac_layout_standard(layout, "offset", 2, bits, NULL, NULL)) {
         return false;
-    for (uint32_t k = 0; k < 3; k++)
+    }
+    for (uint32_t k = 0; k < 3; k++) {
         layout->columns[TENSOR_BITS / 2 + k] |= layout->columns[3 + k];
+    }
     return true;
 }
 
@@ -262,17 +272,21 @@ static bool measure_all(void) {
         buffers.indices[i] = i * 0x9E3779B1U & (count - 1);
     }
     benchmark_reset_allocations();
-    for (size_t i = 0; good && i < OPERATIONS; i++)
+    for (size_t i = 0; good && i < OPERATIONS; i++) {
         good = measure_operation(&operations[i], &all);
-    for (size_t i = 0; good && i < APPLICATIONS; i++)
+    }
+    for (size_t i = 0; good && i < APPLICATIONS; i++) {
         good = measure_application(&applications[i], &tensor, &buffers);
-    for (size_t i = 0; good && i < count; i += 4099) /* that it is right, too */
+    }
+    for (size_t i = 0; good && i < count; i += 4099) { /* that it is right, too */
         good = buffers.wide[i] == lilac_layout_apply(&tensor, buffers.indices[i]);
+    }
     free(buffers.narrow);
     free(buffers.wide);
     free(buffers.indices);
-    if (!good)
+    if (!good) {
         fputs("layout: an operation was refused or gave a wrong result\n", stderr);
+    }
     return good;
 }
 
@@ -283,10 +297,11 @@ static void print_table(void) {
     for (size_t i = 0; i < OPERATIONS; i++) {
         const operation *op = &operations[i];
         printf("%-38s %10.1f %10.1f ", op->name, op->median_ns, op->least_ns);
-        if (op->limit_ns > 0)
+        if (op->limit_ns > 0) {
             printf("%8s%.0f\n", "< ", op->limit_ns);
-        else
+        } else {
             printf("%10s\n", "");
+        }
     }
     printf("%-38s %10lu %10s %11s\n\n", "allocations by all of them", benchmark_allocations(), "",
            "0");
@@ -295,33 +310,38 @@ static void print_table(void) {
     for (size_t i = 0; i < APPLICATIONS; i++) {
         const application *use = &applications[i];
         printf("%-38s %10.2f %10.2f ", use->name, 1e-9 * use->median, 1e-9 * use->most);
-        if (use->floor > 0)
+        if (use->floor > 0) {
             printf("%8s%.0f\n", "> ", 1e-9 * use->floor);
-        else
+        } else {
             printf("%10s\n", "");
+        }
     }
 }
 
 static void write_json(FILE *file) {
     fprintf(file, "{\"lilac\": \"%s\", \"compiler\": \"%s\", \"bits\": 14,\n \"operations\": {\n",
             LILAC_VERSION, __VERSION__);
-    for (size_t i = 0; i < OPERATIONS; i++)
+    for (size_t i = 0; i < OPERATIONS; i++) {
         fprintf(file, "  \"%s\": {\"median_ns\": %.1f, \"least_ns\": %.1f}%s\n", operations[i].name,
                 operations[i].median_ns, operations[i].least_ns, i + 1 < OPERATIONS ? "," : "},");
+    }
     fprintf(file, " \"allocations\": %lu,\n \"application\": {\n", benchmark_allocations());
-    for (size_t i = 0; i < APPLICATIONS; i++)
+    for (size_t i = 0; i < APPLICATIONS; i++) {
         fprintf(file, "  \"%s\": {\"median_per_second\": %.4g, \"most_per_second\": %.4g}%s\n",
                 applications[i].name, applications[i].median, applications[i].most,
                 i + 1 < APPLICATIONS ? "," : "}}");
+    }
 }
 
 static bool promises_kept(void) {
     bool kept = benchmark_allocations() == 0;
-    for (size_t i = 0; i < OPERATIONS; i++)
+    for (size_t i = 0; i < OPERATIONS; i++) {
         kept = kept &&
                (operations[i].limit_ns <= 0 || operations[i].median_ns < operations[i].limit_ns);
-    for (size_t i = 0; i < APPLICATIONS; i++)
+    }
+    for (size_t i = 0; i < APPLICATIONS; i++) {
         kept = kept && applications[i].median >= applications[i].floor;
+    }
     return kept;
 }
 

@@ -33,10 +33,12 @@ static void build(lilac_layout *layout, uint32_t bits, const uint64_t *columns, 
     lilac_layout_init(layout);
     bool added = lilac_layout_add_out(layout, "dim1", bits / 2, NULL) &&
                  lilac_layout_add_out(layout, "dim0", bits - bits / 2, NULL);
-    for (uint32_t i = 0, at = 0; i < 4; at += counts[i++])
+    for (uint32_t i = 0, at = 0; i < 4; at += counts[i++]) {
         added = added && lilac_layout_add_in(layout, names[i], counts[i], columns + at, NULL);
-    if (!added)
+    }
+    if (!added) {
         abort();
+    }
 }
 
 static void deal(uint64_t *columns, uint32_t from, uint32_t to, lilac_random *random) {
@@ -49,16 +51,18 @@ static void deal(uint64_t *columns, uint32_t from, uint32_t to, lilac_random *ra
 }
 
 static void unit_columns(uint64_t *columns, uint32_t bits) {
-    for (uint32_t i = 0; i < BITS; i++)
+    for (uint32_t i = 0; i < BITS; i++) {
         columns[i] = i < bits ? UINT64_C(1) << i : 0;
+    }
 }
 
 /* 128 × 128, a thread with 8 elements of a row, 16 threads a row: bits of the column, of the row,
  * or exchanged. */
 static void rows_of_8(uint64_t *columns, bool transposed) {
     static const uint8_t bits[BITS] = {0, 1, 2, 7 + 3, 7 + 4, 7 + 5, 7 + 6, 3, 4, 5, 6, 7, 8, 9};
-    for (uint32_t i = 0; i < BITS; i++)
+    for (uint32_t i = 0; i < BITS; i++) {
         columns[i] = UINT64_C(1) << (transposed ? (bits[i] + 7) % BITS : bits[i]);
+    }
 }
 
 typedef struct kind {
@@ -102,8 +106,9 @@ static void make_rows(uint64_t *source, uint64_t *target, lilac_random *random) 
     (void)random;
     rows_of_8(source, false);
     static const uint8_t bits[BITS] = {5, 6, 9, 10, 11, 12, 13, 0, 1, 2, 3, 4, 7, 8};
-    for (uint32_t i = 0; i < BITS; i++)
+    for (uint32_t i = 0; i < BITS; i++) {
         target[i] = UINT64_C(1) << bits[i];
+    }
 }
 
 static void make_random(uint64_t *source, uint64_t *target, lilac_random *random) {
@@ -166,13 +171,15 @@ static bool measure_all(void) {
     const lilac_arch *arch = lilac_arch_find("sm_90a");
     lilac_random random;
     lilac_random_seed(&random, 14);
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < KINDS; i++) {
         make_pairs(&kinds[i], &random);
+    }
     benchmark_reset_allocations();
     bool good = true;
     for (size_t i = 0; i < KINDS && good; i++) {
-        for (uint32_t width = 0; width < WIDTHS && good; width++)
+        for (uint32_t width = 0; width < WIDTHS && good; width++) {
             good = measure(&kinds[i], width, arch);
+        }
     }
     return good;
 }
@@ -182,9 +189,10 @@ static bool measure_all(void) {
 static void print_table(void) {
     printf("%-22s %12s %12s %12s   (median microseconds, promised: under %.0f)\n", "14 bits",
            "8-bit", "16-bit", "32-bit", limit_us);
-    for (size_t i = 0; i < KINDS; i++)
+    for (size_t i = 0; i < KINDS; i++) {
         printf("%-22s %12.2f %12.2f %12.2f\n", kinds[i].name, kinds[i].median_us[0],
                kinds[i].median_us[1], kinds[i].median_us[2]);
+    }
     printf("%-22s %12lu\n", "allocations", benchmark_allocations());
 }
 
@@ -205,8 +213,9 @@ static void write_json(FILE *file) {
 static bool promises_kept(void) {
     bool kept = benchmark_allocations() == 0;
     for (size_t i = 0; i < KINDS; i++) {
-        for (uint32_t width = 0; width < WIDTHS; width++)
+        for (uint32_t width = 0; width < WIDTHS; width++) {
             kept = kept && kinds[i].median_us[width] < limit_us;
+        }
     }
     return kept;
 }

@@ -19,8 +19,9 @@ static void look_at(void *data, lilac_tile_op *op) {
     for (uint32_t i = 0; i < op->result_count; i++) {
         const lilac_tile_type *type = op->results[i].type;
         uint64_t elements = (uint64_t)lilac_tile_element_count(type);
-        if (elements > s->elements)
+        if (elements > s->elements) {
             s->elements = elements;
+        }
     }
 }
 
@@ -28,9 +29,11 @@ static void look_at(void *data, lilac_tile_op *op) {
 static bool is_small(lilac_context *context, uint32_t source) {
     survey s = {0};
     lilac_tile_module *module = lilac_tile_read(context, source);
-    for (lilac_tile_function *f = module ? module->functions : NULL; f; f = f->next)
-        if (f->body)
+    for (lilac_tile_function *f = module ? module->functions : NULL; f; f = f->next) {
+        if (f->body) {
             lilac_tile_walk(f->body, look_at, &s);
+        }
+    }
     lilac_tile_module_destroy(module);
     return module && s.elements <= MOST_ELEMENTS && s.operations <= MOST_OPERATIONS;
 }
@@ -44,8 +47,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         lilac_options_init(&options);
         options.verify = true;
         if (!lilac_compile(&compilation, context, source, &options) &&
-            lilac_error_count(context) == 0)
+            lilac_error_count(context) == 0) {
             abort();
+        }
         lilac_compilation_clear(&compilation);
     }
     lilac_context_destroy(context);

@@ -10,17 +10,19 @@
 #include <string.h>
 
 static void check(bool holds) {
-    if (!holds)
+    if (!holds) {
         __builtin_trap();
+    }
 }
 
 static void print(lilac_text *text, bool named, const lilac_cute *cute,
                   const lilac_memory_form *form) {
     lilac_text_reset(text);
-    if (named)
+    if (named) {
         lilac_memory_form_print(text, form);
-    else
+    } else {
         lilac_cute_print(text, cute);
+    }
 }
 
 static bool read_form(lilac_context *context, const char *bytes, size_t length, bool *named,
@@ -45,8 +47,9 @@ static void check_cute(const lilac_cute *cute) {
     lilac_layout map, again;
     lilac_cute back;
     lilac_reason why;
-    if (!lilac_cute_map(&map, cute, &why))
+    if (!lilac_cute_map(&map, cute, &why)) {
         return;
+    }
     lilac_random random;
     lilac_random_seed(&random, 1);
     for (uint32_t i = 0; i < 64; i++) {
@@ -76,8 +79,9 @@ static void check_form(const lilac_memory_form *form) {
         lilac_random_seed(&random, 2);
         for (uint32_t i = 0; i < 64; i++) {
             uint64_t at[LILAC_LAYOUT_MAX_DIMS];
-            for (uint32_t d = 0; d < form->rank; d++)
+            for (uint32_t d = 0; d < form->rank; d++) {
                 at[d] = lilac_random_below(&random, form->shape[d]);
+            }
             check(lilac_cute_offset(&cute, at) == lilac_memory_form_address(form, at));
         }
         check_cute(&cute);
@@ -97,10 +101,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         check(read_form(context, lilac_text_get(&first), first.length, &again, &cute, &form));
         print(&second, named, &cute, &form);
         check(again == named && strcmp(lilac_text_get(&first), lilac_text_get(&second)) == 0);
-        if (named)
+        if (named) {
             check_form(&form);
-        else
+        } else {
             check_cute(&cute);
+        }
         lilac_text_clear(&first);
         lilac_text_clear(&second);
     }

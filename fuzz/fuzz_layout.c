@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 static void check(bool holds) {
-    if (!holds)
+    if (!holds) {
         __builtin_trap();
+    }
 }
 
 /* What both kinds of types have. */
@@ -27,8 +28,9 @@ typedef struct any_type {
 static bool read_tensor(lilac_scanner *scanner, any_type *type) {
     lilac_encoding_tensor *tensor = &type->tensor;
     type->memory = type->part = false;
-    if (!lilac_encoding_read_tensor(scanner, NULL, tensor))
+    if (!lilac_encoding_read_tensor(scanner, NULL, tensor)) {
         return false;
+    }
     type->rank = tensor->rank;
     type->shape = tensor->shape;
     type->scalar = tensor->scalar;
@@ -41,16 +43,18 @@ static bool read_memdesc(lilac_scanner *scanner, any_type *type) {
     lilac_encoding_memdesc *memdesc = &type->memdesc;
     type->memory = true;
     type->part = false;
-    if (!lilac_encoding_read_memdesc(scanner, NULL, memdesc))
+    if (!lilac_encoding_read_memdesc(scanner, NULL, memdesc)) {
         return false;
+    }
     type->rank = memdesc->rank;
     type->shape = memdesc->shape;
     type->scalar = memdesc->scalar;
     type->encoding = memdesc->encoding;
     type->layout = &memdesc->layout;
-    for (uint32_t d = 0; d < memdesc->rank; d++)
+    for (uint32_t d = 0; d < memdesc->rank; d++) {
         type->part |=
             memdesc->shape[d] != memdesc->alloc_shape[memdesc->alloc_rank - memdesc->rank + d];
+    }
     return true;
 }
 
@@ -74,8 +78,9 @@ static void check_reads_back(lilac_context *context, const any_type *type) {
     lilac_text_puts(&text, lilac_scalar_name(type->scalar));
     lilac_text_puts(&text, ", ");
     lilac_encoding_print(&text, type->encoding);
-    if (type->memory)
+    if (type->memory) {
         lilac_text_puts(&text, tensor_memory ? ", #tmem" : ", #smem");
+    }
     for (uint32_t d = 0; type->memory && d < type->memdesc.alloc_rank; d++) {
         lilac_text_puts(&text, d == 0 ? ", " : "x");
         lilac_text_signed(&text, type->memdesc.alloc_shape[d]);
@@ -90,17 +95,20 @@ static void check_reads_back(lilac_context *context, const any_type *type) {
 
 static void check_type(lilac_context *context, const any_type *type) {
     check(type->layout->out_count == type->rank);
-    for (uint32_t d = 0; d < type->rank; d++)
+    for (uint32_t d = 0; d < type->rank; d++) {
         check(type->shape[d] == INT64_C(1) << type->layout->out[d].bits);
+    }
     check_reads_back(context, type);
-    if (type->part)
+    if (type->part) {
         return;
+    }
     lilac_layout inverse, unit;
     check(lilac_layout_is_surjective(type->layout));
     check(lilac_layout_pseudoinvert(&inverse, type->layout, NULL));
     check(lilac_layout_compose(&unit, type->layout, &inverse, NULL));
-    for (uint32_t i = 0; i < unit.in_bits; i++)
+    for (uint32_t i = 0; i < unit.in_bits; i++) {
         check(unit.columns[i] == UINT64_C(1) << i);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -108,13 +116,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     lilac_context *context = lilac_context_create();
     any_type type;
-    if (read_type(context, (const char *)data, size, &type))
+    if (read_type(context, (const char *)data, size, &type)) {
         check_type(context, &type);
-    else
+    } else {
         check(lilac_error_count(context) > 0);
+    }
     lilac_text text = {0};
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next)
+    for (const lilac_diagnostic *d = lilac_diagnostics(context); d != NULL; d = d->next) {
         lilac_diagnostic_print(&text, context, d, false);
+    }
     lilac_text_clear(&text);
     lilac_context_destroy(context);
     return 0;

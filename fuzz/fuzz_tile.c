@@ -15,11 +15,13 @@ static void round_trip(lilac_context *context, const lilac_tile_module *module, 
     lilac_tile_print(&first, module, locations);
     uint32_t source = lilac_source_add(context, "printed", first.bytes, first.length);
     lilac_tile_module *again = lilac_tile_read(context, source);
-    if (!again || !lilac_tile_verify(again, false))
+    if (!again || !lilac_tile_verify(again, false)) {
         abort();
+    }
     lilac_tile_print(&second, again, locations);
-    if (strcmp(lilac_text_get(&first), lilac_text_get(&second)) != 0)
+    if (strcmp(lilac_text_get(&first), lilac_text_get(&second)) != 0) {
         abort();
+    }
     lilac_tile_module_destroy(again);
     lilac_text_clear(&first);
     lilac_text_clear(&second);
@@ -30,14 +32,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint32_t source = lilac_source_add(context, "input", (const char *)data, size);
     lilac_tile_module *module = lilac_tile_read(context, source);
     if (!module) {
-        if (lilac_error_count(context) == 0)
+        if (lilac_error_count(context) == 0) {
             abort();
+        }
     } else if (lilac_tile_verify(module, false)) {
         round_trip(context, module, false);
         round_trip(context, module, true);
     } else {
-        if (lilac_error_count(context) == 0)
+        if (lilac_error_count(context) == 0) {
             abort();
+        }
         lilac_text text = {0};
         lilac_tile_print(&text, module, true);
         lilac_text_clear(&text);

@@ -16,8 +16,9 @@ static int is_visible(const struct dirent *entry) {
 static uint8_t *contents(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
     long length = -1;
-    if (file != NULL && fseek(file, 0, SEEK_END) == 0)
+    if (file != NULL && fseek(file, 0, SEEK_END) == 0) {
         length = ftell(file);
+    }
     uint8_t *bytes = length < 0 ? NULL : malloc(length == 0 ? 1 : (size_t)length);
     *size = length < 0 ? 0 : (size_t)length;
     if (bytes != NULL) {
@@ -27,8 +28,9 @@ static uint8_t *contents(const char *path, size_t *size) {
             bytes = NULL;
         }
     }
-    if (file != NULL)
+    if (file != NULL) {
         fclose(file);
+    }
     return bytes;
 }
 
@@ -61,7 +63,8 @@ static int replay(const char *folder) {
 
 int main(int argc, char **argv) {
     int failed = argc < 2;
-    for (int i = 1; i < argc; i++)
+    for (int i = 1; i < argc; i++) {
         failed |= replay(argv[i]);
+    }
     return failed;
 }

@@ -5,7 +5,6 @@
 
 #include <lilac/access.h>
 #include <lilac/arch.h>
-#include <lilac/matrix.h>
 #include <lilac/base.h>
 #include <lilac/collective.h>
 #include <lilac/cute.h>
@@ -14,6 +13,7 @@
 #include <lilac/engine.h>
 #include <lilac/layout.h>
 #include <lilac/lower.h>
+#include <lilac/matrix.h>
 #include <lilac/memory_form.h>
 #include <lilac/plan.h>
 #include <lilac/ptx.h>

@@ -60,19 +60,19 @@ typedef struct lilac_arch {
     const char *name;        /* "sm_90a", "gfx942" */
     const char *description; /* "Hopper (H100, H200)" */
     lilac_vendor vendor;
-    uint32_t capability;   /* 90 for sm_90a; 0 for AMD */
-    uint32_t ptx_version;  /* oldest with this device, times ten: 80 for PTX ISA 8.0; 0 for AMD */
-    uint32_t ptx_assembly; /* for kernels with inline assembly where the assembler is not known */
-    uint32_t warp_size;    /* lanes of a warp: 32 or 64 */
-    uint32_t banks;        /* of shared memory */
-    uint32_t bank_bytes;   /* width of one */
-    uint32_t shared_bytes; /* most a block may have */
-    uint32_t registers;    /* 32-bit registers of a multiprocessor */
-    uint32_t max_warps;    /* of a block */
+    uint32_t capability;     /* 90 for sm_90a; 0 for AMD */
+    uint32_t ptx_version;    /* oldest with this device, times ten: 80 for PTX ISA 8.0; 0 for AMD */
+    uint32_t ptx_assembly;   /* for kernels with inline assembly where the assembler is not known */
+    uint32_t warp_size;      /* lanes of a warp: 32 or 64 */
+    uint32_t banks;          /* of shared memory */
+    uint32_t bank_bytes;     /* width of one */
+    uint32_t shared_bytes;   /* most a block may have */
+    uint32_t registers;      /* 32-bit registers of a multiprocessor */
+    uint32_t max_warps;      /* of a block */
     uint32_t resident_warps; /* most warps on a multiprocessor at a time */
-    uint32_t vector_bytes; /* widest global or shared access of a thread */
-    uint32_t sector_bytes; /* smallest unit of a global transaction */
-    uint32_t features;     /* lilac_feature bits */
+    uint32_t vector_bytes;   /* widest global or shared access of a thread */
+    uint32_t sector_bytes;   /* smallest unit of a global transaction */
+    uint32_t features;       /* lilac_feature bits */
     const lilac_costs *costs;
 } lilac_arch;
 

@@ -77,8 +77,9 @@ const lilac_arch *lilac_arch_at(size_t index) {
 const lilac_arch *lilac_arch_find(const char *name) {
     const lilac_arch *arch;
     for (size_t i = 0; (arch = lilac_arch_at(i)) != NULL; i++) {
-        if (strcmp(arch->name, name) == 0)
+        if (strcmp(arch->name, name) == 0) {
             return arch;
+        }
     }
     return NULL;
 }

@@ -62,8 +62,9 @@ lilac_arena *lilac_arena_create(void) {
 }
 
 void lilac_arena_destroy(lilac_arena *arena) {
-    if (!arena)
+    if (!arena) {
         return;
+    }
     for (chunk *c = arena->current; c;) {
         chunk *previous = c->previous;
         free(c);
@@ -78,8 +79,9 @@ static void open_chunk(lilac_arena *arena, size_t least) {
     c->size = size;
     c->previous = arena->current;
     arena->current = c;
-    if (arena->next_size < LARGEST_CHUNK)
+    if (arena->next_size < LARGEST_CHUNK) {
         arena->next_size *= 2;
+    }
 }
 
 void *lilac_arena_alloc(lilac_arena *arena, size_t size) {
@@ -88,8 +90,9 @@ void *lilac_arena_alloc(lilac_arena *arena, size_t size) {
         abort();
     }
     size = (size + (size == 0) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    if (!arena->current || arena->current->size - arena->current->used < size)
+    if (!arena->current || arena->current->size - arena->current->used < size) {
         open_chunk(arena, size);
+    }
     chunk *c = arena->current;
     void *memory = c->bytes + c->used;
     c->used += size;
@@ -99,8 +102,9 @@ void *lilac_arena_alloc(lilac_arena *arena, size_t size) {
 
 char *lilac_arena_copy(lilac_arena *arena, const char *bytes, size_t length) {
     char *copy = lilac_arena_alloc(arena, length + 1);
-    if (length)
+    if (length) {
         memcpy(copy, bytes, length);
+    }
     return copy;
 }
 

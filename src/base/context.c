@@ -8,24 +8,28 @@ uint32_t *lilac_index_find(index_table *table, uint64_t hash,
     uint32_t mask = table->capacity - 1;
     for (uint32_t at = (uint32_t)hash & mask;; at = (at + 1) & mask) {
         uint32_t *slot = &table->slots[at];
-        if (*slot == 0 || same(data, *slot - 1))
+        if (*slot == 0 || same(data, *slot - 1)) {
             return slot;
+        }
     }
 }
 
 void lilac_index_grow(index_table *table, uint64_t (*hash_of)(void *data, uint32_t index),
                       void *data) {
-    if (table->capacity && table->count * 2 < table->capacity)
+    if (table->capacity && table->count * 2 < table->capacity) {
         return;
+    }
     uint32_t capacity = table->capacity ? table->capacity * 2 : 256;
     uint32_t *slots = lilac_heap_grow(NULL, capacity * sizeof *slots);
     memset(slots, 0, capacity * sizeof *slots);
     for (uint32_t i = 0; i < table->capacity; i++) {
-        if (table->slots[i] == 0)
+        if (table->slots[i] == 0) {
             continue;
+        }
         uint32_t at = (uint32_t)hash_of(data, table->slots[i] - 1) & (capacity - 1);
-        while (slots[at])
+        while (slots[at]) {
             at = (at + 1) & (capacity - 1);
+        }
         slots[at] = table->slots[i];
     }
     lilac_heap_free(table->slots);
@@ -45,8 +49,9 @@ lilac_context *lilac_context_create(void) {
 }
 
 void lilac_context_destroy(lilac_context *context) {
-    if (!context)
+    if (!context) {
         return;
+    }
     lilac_heap_free(context->name_index.slots);
     lilac_heap_free(context->names);
     lilac_heap_free(context->sources);

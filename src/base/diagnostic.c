@@ -36,34 +36,40 @@ const char *lilac_source_name(const lilac_context *context, uint32_t source) {
 
 const char *lilac_source_bytes(const lilac_context *context, uint32_t source, size_t *length) {
     const source_text *text = source_of(context, source);
-    if (length)
+    if (length) {
         *length = text->length;
+    }
     return text->bytes;
 }
 
 static void find_lines(lilac_context *context, source_text *text) {
     uint32_t count = 1;
-    for (size_t i = 0; i < text->length; i++)
+    for (size_t i = 0; i < text->length; i++) {
         count += text->bytes[i] == '\n';
+    }
     text->lines = lilac_arena_array(context->arena, uint32_t, count);
     text->line_count = 1;
-    for (size_t i = 0; i < text->length; i++)
-        if (text->bytes[i] == '\n')
+    for (size_t i = 0; i < text->length; i++) {
+        if (text->bytes[i] == '\n') {
             text->lines[text->line_count++] = (uint32_t)i + 1;
+        }
+    }
 }
 
 void lilac_position_resolve(lilac_context *context, lilac_position position, uint32_t *line,
                             uint32_t *column) {
     source_text *text = source_of(context, position.source);
-    if (!text->lines)
+    if (!text->lines) {
         find_lines(context, text);
+    }
     uint32_t low = 0, high = text->line_count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (text->lines[middle] <= position.offset)
+        if (text->lines[middle] <= position.offset) {
             low = middle;
-        else
+        } else {
             high = middle;
+        }
     }
     *line = low + 1;
     *column = position.offset - text->lines[low] + 1;
@@ -78,10 +84,12 @@ static bool is_word_byte(char c) {
 static uint32_t width_at(const lilac_context *context, lilac_position position) {
     const source_text *text = source_of(context, position.source);
     size_t end = position.offset;
-    if (end < text->length && strchr("%#@!^", text->bytes[end]) && text->bytes[end])
+    if (end < text->length && strchr("%#@!^", text->bytes[end]) && text->bytes[end]) {
         end++;
-    while (end < text->length && is_word_byte(text->bytes[end]))
+    }
+    while (end < text->length && is_word_byte(text->bytes[end])) {
         end++;
+    }
     return end > position.offset ? (uint32_t)(end - position.offset) : 1;
 }
 
@@ -95,12 +103,15 @@ static const char *format_text(lilac_context *context, const char *format, va_li
 
 static void record(lilac_context *context, lilac_severity severity, lilac_position position,
                    lilac_location location, const char *id, const char *format, va_list arguments) {
-    if (position.source == 0)
+    if (position.source == 0) {
         (void)lilac_location_text(context, location, &position);
-    if (severity == LILAC_ERROR)
+    }
+    if (severity == LILAC_ERROR) {
         context->errors++;
-    if (context->recorded == MOST_DIAGNOSTICS)
+    }
+    if (context->recorded == MOST_DIAGNOSTICS) {
         return;
+    }
     context->recorded++;
     lilac_diagnostic *diagnostic = lilac_arena_new(context->arena, lilac_diagnostic);
     *diagnostic = (lilac_diagnostic){.severity = severity,
@@ -109,10 +120,11 @@ static void record(lilac_context *context, lilac_severity severity, lilac_positi
                                      .width = width_at(context, position),
                                      .location = location,
                                      .message = format_text(context, format, arguments)};
-    if (context->last)
+    if (context->last) {
         context->last->next = diagnostic;
-    else
+    } else {
         context->first = diagnostic;
+    }
     context->last = diagnostic;
 }
 
@@ -139,10 +151,12 @@ void lilac_warning(lilac_context *context, lilac_position position, lilac_locati
 
 void lilac_note(lilac_context *context, lilac_position position, lilac_location location,
                 const char *format, ...) {
-    if (!context->last)
+    if (!context->last) {
         return;
-    if (position.source == 0)
+    }
+    if (position.source == 0) {
         (void)lilac_location_text(context, location, &position);
+    }
     va_list arguments;
     va_start(arguments, format);
     lilac_diagnostic *note = lilac_arena_new(context->arena, lilac_diagnostic);
@@ -153,8 +167,9 @@ void lilac_note(lilac_context *context, lilac_position position, lilac_location 
                                .message = format_text(context, format, arguments)};
     va_end(arguments);
     const lilac_diagnostic **link = &context->last->notes;
-    while (*link)
+    while (*link) {
         link = (const lilac_diagnostic **)&(*link)->next;
+    }
     *link = note;
 }
 
@@ -162,10 +177,11 @@ void lilac_note(lilac_context *context, lilac_position position, lilac_location 
 static const lilac_diagnostic *cut_after(lilac_context *context, const lilac_diagnostic *last) {
     const lilac_diagnostic *rest = last ? last->next : context->first;
     context->last = (lilac_diagnostic *)(uintptr_t)last;
-    if (last)
+    if (last) {
         context->last->next = NULL;
-    else
+    } else {
         context->first = NULL;
+    }
     for (const lilac_diagnostic *at = rest; at; at = at->next) {
         context->recorded--;
         context->errors -= at->severity == LILAC_ERROR;
@@ -187,8 +203,9 @@ void lilac_internal_error(lilac_context *context, const lilac_diagnostic *last,
     lilac_note(context, (lilac_position){0}, 0,
                "this is an error of lilac, not of the program: please report it, with the program");
     const lilac_diagnostic **link = &context->last->notes;
-    while (*link)
+    while (*link) {
         link = (const lilac_diagnostic **)(uintptr_t) & (*link)->next;
+    }
     *link = rest;
 }
 
@@ -216,38 +233,50 @@ static void print_excerpt(lilac_text *out, lilac_context *context,
                           const lilac_diagnostic *diagnostic, bool colour) {
     const source_text *text = source_of(context, diagnostic->position.source);
     size_t offset = diagnostic->position.offset;
-    if (offset > text->length)
+    if (offset > text->length) {
         return;
+    }
     size_t begin = offset, end = offset;
-    while (begin > 0 && text->bytes[begin - 1] != '\n')
+    while (begin > 0 && text->bytes[begin - 1] != '\n') {
         begin--;
-    while (end < text->length && text->bytes[end] != '\n')
+    }
+    while (end < text->length && text->bytes[end] != '\n') {
         end++;
-    if (end > begin && text->bytes[end - 1] == '\r')
+    }
+    if (end > begin && text->bytes[end - 1] == '\r') {
         end--;
-    if (offset - begin > LONGEST_LINE)
+    }
+    if (offset - begin > LONGEST_LINE) {
         begin = offset - LONGEST_LINE / 2;
-    if (end < offset)
+    }
+    if (end < offset) {
         end = offset;
-    if (end - begin > LONGEST_LINE)
+    }
+    if (end - begin > LONGEST_LINE) {
         end = begin + LONGEST_LINE > offset ? begin + LONGEST_LINE : offset;
+    }
     lilac_text_puts(out, "    ");
     for (size_t i = begin; i < end; i++) {
         unsigned char c = (unsigned char)text->bytes[i];
         lilac_text_char(out, c < 0x20 || c == 0x7F ? ' ' : (char)c);
     }
     lilac_text_puts(out, "\n    ");
-    for (size_t i = begin; i < offset; i++)
-        if (((unsigned char)text->bytes[i] & 0xC0) != 0x80) /* one column for each character */
+    for (size_t i = begin; i < offset; i++) {
+        if (((unsigned char)text->bytes[i] & 0xC0) != 0x80) { /* one column for each character */
             lilac_text_char(out, ' ');
-    if (colour)
+        }
+    }
+    if (colour) {
         lilac_text_puts(out, "\033[1;32m");
+    }
     lilac_text_char(out, '^');
     size_t width = diagnostic->width < end - offset ? diagnostic->width : end - offset;
-    if (width > 1)
+    if (width > 1) {
         lilac_text_repeat(out, '~', width - 1);
-    if (colour)
+    }
+    if (colour) {
         lilac_text_puts(out, "\033[0m");
+    }
     lilac_text_char(out, '\n');
 }
 
@@ -273,20 +302,24 @@ void lilac_diagnostic_print(lilac_text *out, lilac_context *context,
     lilac_text_printf(out, "%s%s:%s %s", colour ? severity_colours[diagnostic->severity] : "",
                       severity_names[diagnostic->severity], colour ? "\033[0m" : "",
                       diagnostic->message);
-    if (diagnostic->id)
+    if (diagnostic->id) {
         lilac_text_printf(out, " [%s]", diagnostic->id);
+    }
     lilac_text_char(out, '\n');
-    if (diagnostic->position.source)
+    if (diagnostic->position.source) {
         print_excerpt(out, context, diagnostic, colour);
+    }
     lilac_name file;
     uint32_t line, column;
     if (diagnostic->position.source &&
-        lilac_location_file(context, diagnostic->location, &file, &line, &column))
+        lilac_location_file(context, diagnostic->location, &file, &line, &column)) {
         lilac_text_printf(out, "%s:%u:%u: %snote:%s from this line of the program\n", file, line,
                           column, colour ? severity_colours[LILAC_NOTE] : "",
                           colour ? "\033[0m" : "");
-    for (const lilac_diagnostic *note = diagnostic->notes; note; note = note->next)
+    }
+    for (const lilac_diagnostic *note = diagnostic->notes; note; note = note->next) {
         lilac_diagnostic_print(out, context, note, colour);
+    }
 }
 
 /* The diagnostic, and its notes, whose position is in the line. */
@@ -320,8 +353,9 @@ void lilac_source_annotate(lilac_text *out, const lilac_context *context, uint32
 void lilac_diagnostic_json(lilac_text *out, lilac_context *context,
                            const lilac_diagnostic *diagnostic) {
     lilac_text_printf(out, "{\"severity\": \"%s\"", severity_names[diagnostic->severity]);
-    if (diagnostic->id)
+    if (diagnostic->id) {
         lilac_text_printf(out, ", \"id\": \"%s\"", diagnostic->id);
+    }
     lilac_name file;
     uint32_t line, column;
     if (diagnostic->position.source) {
@@ -342,8 +376,9 @@ void lilac_diagnostic_json(lilac_text *out, lilac_context *context,
         lilac_text_puts(out, ", \"notes\": [");
         for (const lilac_diagnostic *note = diagnostic->notes; note; note = note->next) {
             lilac_diagnostic_json(out, context, note);
-            if (note->next)
+            if (note->next) {
                 lilac_text_puts(out, ", ");
+            }
         }
         lilac_text_char(out, ']');
     }

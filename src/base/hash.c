@@ -18,18 +18,21 @@ uint64_t lilac_hash_word(uint64_t word, uint64_t seed) {
 /* Little-endian whatever the machine, so that hashes are the same everywhere. */
 static uint64_t word_at(const unsigned char *bytes, size_t count) {
     uint64_t word = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         word |= (uint64_t)bytes[i] << (8 * i);
+    }
     return word;
 }
 
 uint64_t lilac_hash(const void *bytes, size_t size, uint64_t seed) {
     const unsigned char *at = bytes;
     uint64_t hash = lilac_hash_word(size, seed);
-    for (; size >= 8; size -= 8, at += 8)
+    for (; size >= 8; size -= 8, at += 8) {
         hash = lilac_hash_word(word_at(at, 8), hash);
-    if (size)
+    }
+    if (size) {
         hash = lilac_hash_word(word_at(at, size), hash);
+    }
     return hash;
 }
 
@@ -41,8 +44,9 @@ static uint64_t splitmix(uint64_t *state) {
 }
 
 void lilac_random_seed(lilac_random *random, uint64_t seed) {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         random->state[i] = splitmix(&seed);
+    }
 }
 
 static uint64_t rotate(uint64_t x, int by) {
@@ -66,8 +70,8 @@ uint64_t lilac_random_below(lilac_random *random, uint64_t bound) {
     /* Values under `reject` would make the low remainders likelier. */
     uint64_t reject = (0 - bound) % bound;
     uint64_t value;
-    do
+    do {
         value = lilac_random_next(random);
-    while (value < reject);
+    } while (value < reject);
     return value % bound;
 }

@@ -14,15 +14,17 @@ static uint64_t hash_info(const lilac_location_info *info) {
     uint64_t hash = lilac_hash_word((uint64_t)(uintptr_t)info->name, (uint64_t)info->kind);
     hash = lilac_hash_word((uint64_t)info->line << 32 | info->column, hash);
     hash = lilac_hash_word((uint64_t)info->a << 32 | info->b, hash);
-    for (uint32_t i = 0; i < info->count; i++)
+    for (uint32_t i = 0; i < info->count; i++) {
         hash = lilac_hash_word(info->list[i], hash);
+    }
     return hash;
 }
 
 static bool same_location(void *data, uint32_t index) {
     const location_key *key = data;
-    if (key->context->location_hashes[index] != key->hash)
+    if (key->context->location_hashes[index] != key->hash) {
         return false;
+    }
     const lilac_location_info *a = &key->context->locations[index], *b = key->info;
     return a->kind == b->kind && a->name == b->name && a->line == b->line &&
            a->column == b->column && a->a == b->a && a->b == b->b && a->count == b->count &&
@@ -37,8 +39,9 @@ lilac_location lilac_location_get(lilac_context *context, const lilac_location_i
     lilac_index_grow(&context->location_index, location_hash, context);
     location_key key = {context, info, hash_info(info)};
     uint32_t *slot = lilac_index_find(&context->location_index, key.hash, same_location, &key);
-    if (*slot)
+    if (*slot) {
         return *slot - 1;
+    }
     if (context->location_count == context->location_capacity) {
         uint32_t capacity = context->location_capacity ? context->location_capacity * 2 : 128;
         context->locations =
@@ -91,18 +94,21 @@ bool lilac_location_file(const lilac_context *context, lilac_location location, 
         return (info->b < location && lilac_location_file(context, info->b, file, line, column)) ||
                (info->a < location && lilac_location_file(context, info->a, file, line, column));
     case LILAC_LOCATION_FUSED:
-        for (uint32_t i = 0; i < info->count; i++)
+        for (uint32_t i = 0; i < info->count; i++) {
             if (info->list[i] < location &&
-                lilac_location_file(context, info->list[i], file, line, column))
+                lilac_location_file(context, info->list[i], file, line, column)) {
                 return true;
+            }
+        }
         return false;
     }
     return false;
 }
 
 lilac_location lilac_location_of_text(lilac_context *context, lilac_position position) {
-    if (position.source == 0)
+    if (position.source == 0) {
         return 0;
+    }
     return lilac_location_get(context, &(lilac_location_info){.kind = LILAC_LOCATION_TEXT,
                                                               .line = position.source,
                                                               .column = position.offset});
@@ -111,7 +117,8 @@ lilac_location lilac_location_of_text(lilac_context *context, lilac_position pos
 bool lilac_location_text(const lilac_context *context, lilac_location location,
                          lilac_position *position) {
     const lilac_location_info *info = lilac_location_look(context, location);
-    if (info->kind == LILAC_LOCATION_TEXT)
+    if (info->kind == LILAC_LOCATION_TEXT) {
         *position = (lilac_position){info->line, info->column};
+    }
     return info->kind == LILAC_LOCATION_TEXT;
 }

@@ -9,10 +9,12 @@ enum { LONGEST = 63 };
 /* Insertions, deletions and replacements that turn one string into the other. */
 static uint32_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
     uint32_t row[LONGEST + 1];
-    if (b_length > LONGEST)
+    if (b_length > LONGEST) {
         return UINT32_MAX;
-    for (uint32_t j = 0; j <= b_length; j++)
+    }
+    for (uint32_t j = 0; j <= b_length; j++) {
         row[j] = j;
+    }
     for (uint32_t i = 1; i <= a_length; i++) {
         uint32_t diagonal = row[0];
         row[0] = i;
@@ -28,8 +30,9 @@ static uint32_t edit_distance(const char *a, size_t a_length, const char *b, siz
 const char *lilac_nearest_name(const char *wanted, size_t length, const char *const *names,
                                size_t count) {
     const char *nearest = NULL;
-    if (length == 0 || length > LONGEST)
+    if (length == 0 || length > LONGEST) {
         return NULL;
+    }
     uint32_t best = (uint32_t)length / 3 + 1; /* a name further away is no help */
     for (size_t i = 0; i < count; i++) {
         const uint32_t distance = edit_distance(wanted, length, names[i], strlen(names[i]));

@@ -40,8 +40,9 @@ static uintptr_t find_stack_end(void) {
     void *base;
     size_t size;
     if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-        if (pthread_attr_getstack(&attributes, &base, &size) == 0)
+        if (pthread_attr_getstack(&attributes, &base, &size) == 0) {
             low = (uintptr_t)base;
+        }
         pthread_attr_destroy(&attributes);
     }
 #elif defined(__APPLE__)
@@ -61,8 +62,9 @@ static uintptr_t find_stack_end(void) {
 static size_t stack_left(void) {
     static _Thread_local uintptr_t end;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    if (end == 0)
+    if (end == 0) {
         end = find_stack_end();
+    }
     return end != 0 && end < here ? here - end : ASSUMED;
 }
 

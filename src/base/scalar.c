@@ -78,8 +78,9 @@ uint64_t lilac_scalar_mask(lilac_scalar scalar, uint64_t bits) {
 
 int64_t lilac_scalar_signed(lilac_scalar scalar, uint64_t bits) {
     uint32_t width = formats[scalar].bits;
-    if (width >= 64)
+    if (width >= 64) {
         return (int64_t)bits;
+    }
     uint64_t sign = UINT64_C(1) << (width - 1);
     bits = lilac_scalar_mask(scalar, bits);
     return (int64_t)((bits ^ sign) - sign);
@@ -123,23 +124,27 @@ static uint64_t nan_code(const format *f) {
 
 double lilac_scalar_decode(lilac_scalar scalar, uint64_t bits) {
     const format *f = &formats[scalar];
-    if (scalar == LILAC_F64)
+    if (scalar == LILAC_F64) {
         return from_f64(bits);
+    }
     if (scalar == LILAC_F32) {
         uint32_t word = (uint32_t)bits;
         float value;
         memcpy(&value, &word, sizeof value);
         return (double)value;
     }
-    if (scalar == LILAC_TF32)
+    if (scalar == LILAC_TF32) {
         bits >>= 13; /* kept in an f32's place */
-    if (f->top == EXPONENT_ONLY)
+    }
+    if (f->top == EXPONENT_ONLY) {
         return (bits & 0xFF) == 0xFF ? (double)NAN : ldexp(1.0, (int)(bits & 0xFF) - f->bias);
+    }
     bits = lilac_scalar_mask(scalar, bits);
     bool negative = bits >> (f->bits - 1);
     uint64_t code = bits & ((UINT64_C(1) << (f->bits - 1)) - 1);
-    if (f->top == UNSIGNED_ZERO && negative && code == 0)
+    if (f->top == UNSIGNED_ZERO && negative && code == 0) {
         return (double)NAN;
+    }
     if (code > largest_code(f)) {
         bool infinite = f->top == IEEE && (code & ((UINT64_C(1) << f->mantissa) - 1)) == 0;
         double top = infinite ? (double)INFINITY : (double)NAN;
@@ -147,10 +152,11 @@ double lilac_scalar_decode(lilac_scalar scalar, uint64_t bits) {
     }
     uint64_t exponent = code >> f->mantissa;
     uint64_t mantissa = code & ((UINT64_C(1) << f->mantissa) - 1);
-    if (exponent)
+    if (exponent) {
         mantissa |= UINT64_C(1) << f->mantissa;
-    else
+    } else {
         exponent = 1; /* subnormal */
+    }
     double value = ldexp((double)mantissa, (int)exponent - f->bias - f->mantissa);
     return negative ? -value : value;
 }
@@ -167,8 +173,9 @@ static double round_integral(double value, lilac_rounding rounding, bool negativ
         break;
     }
     double low = floor(value), rest = value - low;
-    if (rest > 0.5 || (rest == 0.5 && fmod(low, 2.0) != 0.0))
+    if (rest > 0.5 || (rest == 0.5 && fmod(low, 2.0) != 0.0)) {
         low += 1.0;
+    }
     return low;
 }
 
@@ -179,28 +186,33 @@ static bool stops_at_largest(lilac_rounding rounding, bool negative) {
 }
 
 static uint64_t encode_exponent(double value, lilac_rounding rounding) {
-    if (!(value > 0)) /* zero and negative numbers have no code of their own */
+    if (!(value > 0)) { /* zero and negative numbers have no code of their own */
         return value == value ? 0 : 0xFF;
+    }
     int exponent;
     double fraction = frexp(value, &exponent); /* value = fraction·2^exponent, 0.5 ≤ fraction < 1 */
     int code = exponent - 1 + 127;
     if ((rounding == LILAC_ROUND_UP && fraction > 0.5) ||
         (rounding == LILAC_ROUND_NEAREST_EVEN &&
-         (fraction > 0.75 || (fraction == 0.75 && (code & 1)))))
+         (fraction > 0.75 || (fraction == 0.75 && (code & 1))))) {
         code++;
+    }
     return (uint64_t)(code < 0 ? 0 : code > 254 ? 254 : code);
 }
 
 uint64_t lilac_scalar_encode(lilac_scalar scalar, double value, lilac_rounding rounding,
                              bool saturate) {
     const format *f = &formats[scalar];
-    if (scalar == LILAC_F64)
+    if (scalar == LILAC_F64) {
         return value != value ? UINT64_C(0x7FF8000000000000) : to_f64(value);
-    if (f->top == EXPONENT_ONLY)
+    }
+    if (f->top == EXPONENT_ONLY) {
         return isinf(value) ? 0xFE : encode_exponent(value, rounding);
+    }
     uint32_t shift = scalar == LILAC_TF32 ? 13 : 0;
-    if (value != value)
+    if (value != value) {
         return scalar == LILAC_TF32 ? 0x7FFFFFFF : nan_code(f);
+    }
     bool negative = signbit(value) != 0;
     uint64_t sign = (uint64_t)negative << (f->bits - 1);
     double magnitude = fabs(value);
@@ -215,20 +227,23 @@ uint64_t lilac_scalar_encode(lilac_scalar scalar, double value, lilac_rounding r
         int scale = exponent - 1 > least ? exponent - 1 : least;
         double rounded = round_integral(ldexp(magnitude, f->mantissa - scale), rounding, negative);
         /* rounded = mantissa with its leading 1 (normal) or without (subnormal) */
-        if (scale - least <= (1 << f->exponent) + 1)
+        if (scale - least <= (1 << f->exponent) + 1) {
             code = (uint64_t)rounded + ((uint64_t)(scale - least) << f->mantissa);
+        }
     }
     if (code > largest) {
         bool infinite = isinf(magnitude) != 0;
-        if (saturate || f->top == FINITE || (!infinite && stops_at_largest(rounding, negative)))
+        if (saturate || f->top == FINITE || (!infinite && stops_at_largest(rounding, negative))) {
             code = largest;
-        else if (f->top == IEEE)
+        } else if (f->top == IEEE) {
             code = largest + 1;
-        else
+        } else {
             return f->top == UNSIGNED_ZERO ? nan_code(f) : sign | nan_code(f);
+        }
     }
-    if (f->top == UNSIGNED_ZERO && code == 0)
+    if (f->top == UNSIGNED_ZERO && code == 0) {
         sign = 0;
+    }
     return (sign | code) << shift;
 }
 
@@ -241,11 +256,13 @@ static double sum_error(double a, double b, double sum) {
 uint64_t lilac_scalar_fma(lilac_scalar scalar, uint64_t a, uint64_t b, uint64_t c) {
     double x = lilac_scalar_decode(scalar, a), y = lilac_scalar_decode(scalar, b),
            z = lilac_scalar_decode(scalar, c);
-    if (scalar == LILAC_F64)
+    if (scalar == LILAC_F64) {
         return lilac_scalar_encode(LILAC_F64, fma(x, y, z), LILAC_ROUND_NEAREST_EVEN, false);
-    if (scalar == LILAC_F32)
+    }
+    if (scalar == LILAC_F32) {
         return lilac_scalar_encode(LILAC_F32, (double)fmaf((float)x, (float)y, (float)z),
                                    LILAC_ROUND_NEAREST_EVEN, false);
+    }
     /* The product of two f16 or bf16 is exact in a double; the sum is rounded to odd there, which
      * keeps the second rounding right (Boldo and Melquiond, 2005). */
     double product = x * y, sum = product + z;

@@ -56,11 +56,13 @@ static unsigned class_at(const lilac_scanner *s, size_t at) {
 
 static size_t skip_space(const lilac_scanner *s, size_t at) {
     for (;;) {
-        while (class_at(s, at) & SPACE)
+        while (class_at(s, at) & SPACE) {
             at++;
+        }
         if (at + 1 < s->length && s->text[at] == '/' && s->text[at + 1] == '/') {
-            while (at < s->length && s->text[at] != '\n')
+            while (at < s->length && s->text[at] != '\n') {
                 at++;
+            }
             continue;
         }
         return at;
@@ -68,8 +70,9 @@ static size_t skip_space(const lilac_scanner *s, size_t at) {
 }
 
 static size_t run_of(const lilac_scanner *s, size_t at, unsigned class) {
-    while (class_at(s, at) & class)
+    while (class_at(s, at) & class) {
         at++;
+    }
     return at;
 }
 
@@ -100,10 +103,12 @@ static void scan_number(lilac_scanner *s, size_t at) {
         size_t exponent = at;
         if (exponent < s->length && (s->text[exponent] == 'e' || s->text[exponent] == 'E')) {
             exponent++;
-            if (exponent < s->length && (s->text[exponent] == '+' || s->text[exponent] == '-'))
+            if (exponent < s->length && (s->text[exponent] == '+' || s->text[exponent] == '-')) {
                 exponent++;
-            if (class_at(s, exponent) & DIGIT)
+            }
+            if (class_at(s, exponent) & DIGIT) {
                 at = run_of(s, exponent, DIGIT);
+            }
         }
         set_token(s, LILAC_TOKEN_FLOAT, begin, at, at);
         return;
@@ -138,8 +143,9 @@ static void scan_sigil(lilac_scanner *s, size_t at) {
     }
     size_t end = run_of(s, at + 1, kind == LILAC_TOKEN_BANG ? WORD_MORE : SUFFIX);
     /* "-" continues a name, but "%a->" is a name and an arrow. */
-    while (end > at + 1 && s->text[end - 1] == '-')
+    while (end > at + 1 && s->text[end - 1] == '-') {
         end--;
+    }
     if (end == at + 1) {
         scan_error(s, at, "a name must follow this sign");
         return;
@@ -205,15 +211,17 @@ bool lilac_scanner_is_word(const lilac_scanner *scanner, const char *word) {
 }
 
 bool lilac_scanner_accept(lilac_scanner *scanner, char punctuation) {
-    if (!lilac_scanner_is(scanner, punctuation))
+    if (!lilac_scanner_is(scanner, punctuation)) {
         return false;
+    }
     lilac_scanner_next(scanner);
     return true;
 }
 
 bool lilac_scanner_accept_word(lilac_scanner *scanner, const char *word) {
-    if (!lilac_scanner_is_word(scanner, word))
+    if (!lilac_scanner_is_word(scanner, word)) {
         return false;
+    }
     lilac_scanner_next(scanner);
     return true;
 }
@@ -229,8 +237,9 @@ bool lilac_scanner_refuse(lilac_scanner *scanner, lilac_position position, const
 
 bool lilac_scanner_expected(lilac_scanner *scanner, const char *what) {
     lilac_position position = lilac_scanner_position(scanner);
-    if (scanner->kind == LILAC_TOKEN_ERROR)
+    if (scanner->kind == LILAC_TOKEN_ERROR) {
         return false; /* reported when it was scanned */
+    }
     if (scanner->kind == LILAC_TOKEN_END) {
         lilac_error(scanner->context, position, 0, "syntax",
                     "expected %s, found the end of the text", what);
@@ -243,21 +252,24 @@ bool lilac_scanner_expected(lilac_scanner *scanner, const char *what) {
 }
 
 bool lilac_scanner_expect(lilac_scanner *scanner, char punctuation) {
-    if (lilac_scanner_accept(scanner, punctuation))
+    if (lilac_scanner_accept(scanner, punctuation)) {
         return true;
+    }
     char what[] = {'\'', punctuation, '\'', 0};
     return lilac_scanner_expected(scanner, what);
 }
 
 bool lilac_scanner_expect_word(lilac_scanner *scanner, const char *word) {
-    if (lilac_scanner_accept_word(scanner, word))
+    if (lilac_scanner_accept_word(scanner, word)) {
         return true;
+    }
     return lilac_scanner_expected(scanner, word);
 }
 
 int lilac_hex_digit(char c) {
-    if (c >= '0' && c <= '9')
+    if (c >= '0' && c <= '9') {
         return c - '0';
+    }
     c |= 32; /* lower case */
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -278,8 +290,9 @@ static bool read_digits(const char *digits, size_t length, uint64_t *value) {
     }
     uint64_t sum = 0;
     for (; at < length && digit_value(digits[at], base, &digit); at++) {
-        if (sum > (UINT64_MAX - digit) / base)
+        if (sum > (UINT64_MAX - digit) / base) {
             return false;
+        }
         sum = sum * base + digit;
     }
     *value = sum;
@@ -289,8 +302,9 @@ static bool read_digits(const char *digits, size_t length, uint64_t *value) {
 bool lilac_scanner_integer(lilac_scanner *scanner, int64_t *value) {
     lilac_position position = lilac_scanner_position(scanner);
     bool negative = lilac_scanner_accept(scanner, '-');
-    if (scanner->kind != LILAC_TOKEN_INTEGER)
+    if (scanner->kind != LILAC_TOKEN_INTEGER) {
         return lilac_scanner_expected(scanner, "an integer");
+    }
     uint64_t magnitude = 0;
     bool fits = read_digits(scanner->word, scanner->word_length, &magnitude);
     /* Unsigned 64-bit constants are written as they are and kept as bits. */
@@ -312,8 +326,9 @@ bool lilac_scanner_shape(lilac_scanner *scanner, int64_t *shape, uint32_t max, u
                         "dimensions must be known numbers");
             return false;
         }
-        if (scanner->kind != LILAC_TOKEN_INTEGER)
+        if (scanner->kind != LILAC_TOKEN_INTEGER) {
             return true;
+        }
         /* Digits up to the x: "0x16" here is a zero, not a hexadecimal number. */
         size_t digits = run_of(scanner, scanner->offset, DIGIT);
         uint64_t size = 0;

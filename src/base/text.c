@@ -16,8 +16,9 @@ void lilac_text_clear(lilac_text *text) {
 
 void lilac_text_reset(lilac_text *text) {
     text->length = 0;
-    if (text->bytes)
+    if (text->bytes) {
         text->bytes[0] = 0;
+    }
 }
 
 /* Reserves `more` bytes and the NUL; returns their address. */
@@ -25,8 +26,9 @@ static char *reserve(lilac_text *text, size_t more) {
     size_t needed = text->length + more + 1;
     if (needed > text->capacity) {
         size_t capacity = text->capacity + text->capacity / 2;
-        if (capacity < needed)
+        if (capacity < needed) {
             capacity = needed < 64 ? 64 : needed;
+        }
         text->bytes = lilac_heap_grow(text->bytes, capacity);
         text->capacity = capacity;
     }
@@ -35,8 +37,9 @@ static char *reserve(lilac_text *text, size_t more) {
 
 void lilac_text_put(lilac_text *text, const char *bytes, size_t length) {
     char *to = reserve(text, length);
-    if (length)
+    if (length) {
         memcpy(to, bytes, length);
+    }
     to[length] = 0;
     text->length += length;
 }
@@ -106,14 +109,18 @@ static size_t utf8_length(const unsigned char *bytes, size_t left) {
                     : bytes[0] < 0xF0 ? 3
                     : bytes[0] < 0xF5 ? 4
                                       : 0;
-    if (length > left)
+    if (length > left) {
         return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xC0) != 0x80)
+    }
+    for (size_t i = 1; i < length; i++) {
+        if ((bytes[i] & 0xC0) != 0x80) {
             return 0;
+        }
+    }
     if ((bytes[0] == 0xE0 && bytes[1] < 0xA0) || (bytes[0] == 0xED && bytes[1] > 0x9F) ||
-        (bytes[0] == 0xF0 && bytes[1] < 0x90) || (bytes[0] == 0xF4 && bytes[1] > 0x8F))
+        (bytes[0] == 0xF0 && bytes[1] < 0x90) || (bytes[0] == 0xF4 && bytes[1] > 0x8F)) {
         return 0;
+    }
     return length;
 }
 

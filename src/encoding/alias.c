@@ -23,8 +23,9 @@ static struct lilac_encoding_alias *const *find(struct lilac_encoding_alias *con
     for (uint64_t rest = hash; *place != NULL; rest >>= 2) {
         const struct lilac_encoding_alias *alias = *place;
         if (alias->hash == hash && alias->length == length &&
-            memcmp(alias->name, name, length) == 0)
+            memcmp(alias->name, name, length) == 0) {
             break;
+        }
         place = &(*place)->child[rest & 3];
     }
     return place;

@@ -39,30 +39,36 @@ static bool check_mfma_shape(const lilac_encoding *encoding, lilac_encoding_faul
     static const uint32_t known[][2] = {{32, 32}, {16, 16}, {64, 4}, {4, 64}};
     const uint32_t *shape = encoding->as.amd_mfma.instr_shape;
     uint32_t i = 0, count = sizeof known / sizeof known[0];
-    while (i < count && memcmp(known[i], shape, sizeof known[i]) != 0)
+    while (i < count && memcmp(known[i], shape, sizeof known[i]) != 0) {
         i++;
-    if (i == count)
+    }
+    if (i == count) {
         return lilac_encoding_find_fault(fault, MFMA_SHAPE, "layout-instruction-shape",
                                          "there is no mfma instruction %ux%u, only 32x32, 16x16, "
                                          "64x4 and 4x64",
                                          shape[0], shape[1]);
-    if (shape[0] == 64 && !encoding->as.amd_mfma.transposed)
+    }
+    if (shape[0] == 64 && !encoding->as.amd_mfma.transposed) {
         return lilac_encoding_find_fault(fault, MFMA_SHAPE, "layout-instruction-shape",
                                          "mfma 64x4 is there with isTransposed = true only");
+    }
     return true;
 }
 
 static bool check_mfma(const lilac_encoding *encoding, lilac_encoding_fault *fault) {
     uint32_t version = encoding->as.amd_mfma.version;
     uint32_t bits = encoding->as.amd_mfma.element_bits;
-    if (!lilac_encoding_is_matrix(encoding, fault))
+    if (!lilac_encoding_is_matrix(encoding, fault)) {
         return false;
-    if (version < 1 || version > 4)
+    }
+    if (version < 1 || version > 4) {
         return lilac_encoding_find_fault(fault, MFMA_VERSION, "layout-version",
                                          "there is no mfma version %u, only 1 to 4", version);
-    if (bits != 0 && bits != 64)
+    }
+    if (bits != 0 && bits != 64) {
         return lilac_encoding_find_fault(fault, MFMA_ELEMENT, "layout-element-width",
                                          "mfma has results of 32 and 64 bits, not %u", bits);
+    }
     return check_mfma_shape(encoding, fault);
 }
 
@@ -85,8 +91,9 @@ bool lilac_encoding_amd_mfma_read(lilac_encoding_reader *r, lilac_encoding *enco
     };
     lilac_encoding_fill_ones(encoding->as.amd_mfma.tiles_per_warp);
     if (!lilac_encoding_read_attribute(r, encoding->position, params,
-                                       sizeof params / sizeof params[0], &rank))
+                                       sizeof params / sizeof params[0], &rank)) {
         return false;
+    }
     encoding->rank = rank.rank;
     encoding->as.amd_mfma.element_bits = element_bits == 32 ? 0 : element_bits;
     memcpy(encoding->as.amd_mfma.instr_shape, shape.at, sizeof encoding->as.amd_mfma.instr_shape);
@@ -122,11 +129,13 @@ void lilac_encoding_amd_mfma_print(lilac_text *out, const lilac_encoding *encodi
     lilac_text_puts(out, encoding->as.amd_mfma.transposed ? ", isTransposed = true"
                                                           : ", isTransposed = false");
     lilac_encoding_put_blocks(out, encoding);
-    if (!lilac_encoding_all_ones(encoding->as.amd_mfma.tiles_per_warp, encoding->rank))
+    if (!lilac_encoding_all_ones(encoding->as.amd_mfma.tiles_per_warp, encoding->rank)) {
         lilac_encoding_put_list(out, ", tilesPerWarp = ", encoding->as.amd_mfma.tiles_per_warp,
                                 encoding->rank);
-    if (encoding->as.amd_mfma.element_bits == 64)
+    }
+    if (encoding->as.amd_mfma.element_bits == 64) {
         lilac_text_puts(out, ", elementBitWidth = 64");
+    }
     lilac_text_puts(out, "}>");
 }
 
@@ -146,9 +155,10 @@ bool lilac_encoding_amd_mfma_layout(lilac_context *context, lilac_layout *result
     lilac_encoding_tile_step(&tile, LILAC_ENCODING_REGISTER, along, vector_bits);
     lilac_encoding_tile_step(&tile, LILAC_ENCODING_LANE, across, across_bits);
     lilac_encoding_tile_step(&tile, LILAC_ENCODING_LANE, along, left);
-    if (along_bits > vector_bits + left)
+    if (along_bits > vector_bits + left) {
         lilac_encoding_tile_step(&tile, LILAC_ENCODING_REGISTER, along,
                                  along_bits - vector_bits - left);
+    }
     lilac_encoding_amd_result(&tile, encoding->as.amd_mfma.tiles_per_warp,
                               encoding->as.amd_mfma.warps_per_cta, shape);
     lilac_encoding_result_order(order, encoding->rank);
@@ -172,8 +182,9 @@ bool lilac_encoding_amd_mfma_dot_layout(lilac_context *context, lilac_layout *re
                              lilac_encoding_log2(dot->as.dot.k_width));
     lilac_encoding_tile_step(&tile, LILAC_ENCODING_LANE, other, other_bits);
     lilac_encoding_tile_step(&tile, LILAC_ENCODING_LANE, k, MFMA_LANE_BITS - other_bits);
-    if (other_bits == MFMA_LANE_BITS)
+    if (other_bits == MFMA_LANE_BITS) {
         lilac_encoding_tile_step(&tile, LILAC_ENCODING_REGISTER, k, 4);
+    }
     lilac_encoding_tile_cover(&tile, k, shape, 0);
     lilac_encoding_amd_operand(&tile, order, parent->as.amd_mfma.tiles_per_warp,
                                parent->as.amd_mfma.warps_per_cta);
@@ -219,8 +230,9 @@ bool lilac_encoding_amd_rotating_shared_layout(lilac_context *context, lilac_lay
     const uint32_t *order = encoding->as.swizzled.order;
     lilac_layout made;
     lilac_encoding_block_bits(taken, &encoding->blocks, shape);
-    for (uint32_t d = 0, sum = 0; d < shape->rank; sum += shape->bits[d++])
+    for (uint32_t d = 0, sum = 0; d < shape->rank; sum += shape->bits[d++]) {
         start[d] = sum;
+    }
     bool added = lilac_encoding_outs(&made, shape, NULL);
     for (uint32_t i = 0; added && i < shape->rank; i++) {
         uint32_t d = order[i];
@@ -239,9 +251,10 @@ bool lilac_encoding_amd_rotating_shared_layout(lilac_context *context, lilac_lay
     lilac_encoding_block_columns(blocks, &encoding->blocks, shape);
     added = added && lilac_layout_add_in(&made, "offset", bits, columns, NULL) &&
             lilac_layout_add_in(&made, "block", encoding->blocks.bits, blocks, NULL);
-    if (!added)
+    if (!added) {
         return lilac_encoding_refuse(context, encoding, "layout-too-large",
                                      "this layout has more than %d bits", LILAC_LAYOUT_MAX_BITS);
+    }
     *result = made;
     return true;
 }

@@ -44,10 +44,12 @@ static bool build_cta_layout(lilac_encoding_reader *r, lilac_position position,
     const lilac_encoding_bases *const lists[] = {&cta->registers, &cta->warps};
     lilac_layout *layout = &encoding->as.amd_wmma.cta, inverse;
     lilac_reason why;
-    if (!lilac_encoding_bases_layout(layout, encoding->rank, 2, names, lists, &why))
+    if (!lilac_encoding_bases_layout(layout, encoding->rank, 2, names, lists, &why)) {
         return lilac_scanner_refuse(r->scanner, position, "layout-too-large", "%s", why.text);
-    if (!lilac_layout_pseudoinvert(&inverse, layout, &why))
+    }
+    if (!lilac_layout_pseudoinvert(&inverse, layout, &why)) {
         return lilac_scanner_refuse(r->scanner, position, "layout-not-surjective", "%s", why.text);
+    }
     return true;
 }
 
@@ -60,15 +62,18 @@ static bool check_wmma(const lilac_encoding *encoding, lilac_encoding_fault *fau
                                         {3, 16, 16, 128}, {3, 32, 16, 128}};
     const uint32_t *shape = encoding->as.amd_wmma.instr_shape;
     uint32_t version = encoding->as.amd_wmma.version;
-    if (!lilac_encoding_is_matrix(encoding, fault))
+    if (!lilac_encoding_is_matrix(encoding, fault)) {
         return false;
-    if (version < 1 || version > 3)
+    }
+    if (version < 1 || version > 3) {
         return lilac_encoding_find_fault(fault, VERSION, "layout-version",
                                          "there is no wmma version %u, only 1 to 3", version);
+    }
     for (uint32_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (known[i][0] == version && memcmp(&known[i][1], shape, 3 * sizeof *shape) == 0 &&
-            (known[i][1] == 16 || encoding->as.amd_wmma.by_layout))
+            (known[i][1] == 16 || encoding->as.amd_wmma.by_layout)) {
             return true;
+        }
     }
     return lilac_encoding_find_fault(fault, SHAPE, "layout-instruction-shape",
                                      "there is no instruction %ux%ux%u in wmma version %u",
@@ -79,10 +84,11 @@ static bool check_wmma(const lilac_encoding *encoding, lilac_encoding_fault *fau
 static bool settle_rank(lilac_encoding_reader *r, lilac_encoding *encoding,
                         const lilac_encoding_rank *lists, const lilac_encoding_param *said) {
     uint32_t rank = *(const uint32_t *)said->into;
-    if (said->given && lists->known && rank != lists->rank)
+    if (said->given && lists->known && rank != lists->rank) {
         return lilac_scanner_refuse(r->scanner, said->position, "layout-rank",
                                     "the rank is said to be %u, but lists have %u entries", rank,
                                     lists->rank);
+    }
     encoding->rank = lists->known ? lists->rank : said->given ? rank : 2;
     return true;
 }
@@ -110,18 +116,22 @@ bool lilac_encoding_amd_wmma_read(lilac_encoding_reader *r, lilac_encoding *enco
     };
     lilac_encoding_fill_ones(encoding->as.amd_wmma.warps_per_cta);
     lilac_encoding_fill_ones(encoding->as.amd_wmma.tiles_per_warp);
-    if (!lilac_encoding_read_attribute(r, encoding->position, params, FIELDS, &lists))
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, FIELDS, &lists)) {
         return false;
+    }
     bool by_layout = params[CTA].given;
-    if (!by_layout && !params[WARPS].given)
+    if (!by_layout && !params[WARPS].given) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-field-missing",
                                     "this layout lacks 'ctaLayout' or 'warpsPerCTA'");
-    if (by_layout && (params[WARPS].given || params[TILES].given))
+    }
+    if (by_layout && (params[WARPS].given || params[TILES].given)) {
         return lilac_scanner_refuse(
             r->scanner, params[params[WARPS].given ? WARPS : TILES].position, "layout-field-twice",
             "'ctaLayout' says where waves and their tiles are already");
-    if (!settle_rank(r, encoding, &lists, &params[RANK]))
+    }
+    if (!settle_rank(r, encoding, &lists, &params[RANK])) {
         return false;
+    }
     lilac_encoding_fault fault;
     encoding->as.amd_wmma.by_layout = by_layout;
     memcpy(encoding->as.amd_wmma.instr_shape, shape.at, sizeof encoding->as.amd_wmma.instr_shape);
@@ -130,8 +140,9 @@ bool lilac_encoding_amd_wmma_read(lilac_encoding_reader *r, lilac_encoding *enco
                      : lilac_encoding_find_fault(
                            &fault, SHAPE, "layout-instruction-shape",
                            "an instruction's shape is [m, n, k], not %u sizes", shape.count);
-    if (!right)
+    if (!right) {
         return lilac_encoding_refuse_fault(r, encoding, params, &fault);
+    }
     return !by_layout || build_cta_layout(r, params[CTA].position, encoding, &cta);
 }
 
@@ -156,12 +167,13 @@ static void put_level(lilac_text *out, const lilac_layout *layout, const char *n
     lilac_text_char(out, '[');
     for (uint32_t k = 0; k < lilac_layout_in_bits(layout, name); k++) {
         uint64_t column = lilac_layout_column(layout, name, k);
-        for (uint32_t d = 0; d < layout->out_count; d++)
+        for (uint32_t d = 0; d < layout->out_count; d++) {
             lilac_text_printf(out, "%s%" PRIu64,
                               d != 0   ? ", "
                               : k != 0 ? ", ["
                                        : "[",
                               lilac_layout_coordinate(layout, column, d));
+        }
         lilac_text_char(out, ']');
     }
     lilac_text_char(out, ']');
@@ -183,22 +195,26 @@ void lilac_encoding_amd_wmma_print(lilac_text *out, const lilac_encoding *encodi
     static const uint32_t usual[3] = {16, 16, 16};
     bool by_layout = encoding->as.amd_wmma.by_layout;
     lilac_text_printf(out, "<{version = %u", encoding->as.amd_wmma.version);
-    if (by_layout && encoding->rank != 2)
+    if (by_layout && encoding->rank != 2) {
         lilac_text_printf(out, ", rank = %u", encoding->rank);
+    }
     lilac_text_puts(out, encoding->as.amd_wmma.transposed ? ", isTranspose = true"
                                                           : ", isTranspose = false");
-    if (by_layout)
+    if (by_layout) {
         put_cta_layout(out, &encoding->as.amd_wmma.cta);
-    else
+    } else {
         lilac_encoding_put_list(out, ", warpsPerCTA = ", encoding->as.amd_wmma.warps_per_cta,
                                 encoding->rank);
+    }
     lilac_encoding_put_blocks(out, encoding);
     if (!by_layout &&
-        !lilac_encoding_all_ones(encoding->as.amd_wmma.tiles_per_warp, encoding->rank))
+        !lilac_encoding_all_ones(encoding->as.amd_wmma.tiles_per_warp, encoding->rank)) {
         lilac_encoding_put_list(out, ", tilesPerWarp = ", encoding->as.amd_wmma.tiles_per_warp,
                                 encoding->rank);
-    if (memcmp(encoding->as.amd_wmma.instr_shape, usual, sizeof usual) != 0)
+    }
+    if (memcmp(encoding->as.amd_wmma.instr_shape, usual, sizeof usual) != 0) {
         lilac_encoding_put_list(out, ", instrShape = ", encoding->as.amd_wmma.instr_shape, 3);
+    }
     lilac_text_puts(out, "}>");
 }
 
@@ -220,10 +236,11 @@ static void place_level(lilac_encoding_tile *tile, lilac_encoding_level level,
             place[d] = steps << instruction[d];
             moves |= steps;
         }
-        if (moves != 0)
+        if (moves != 0) {
             lilac_encoding_tile_place(tile, level, place);
-        else if (k < 0 || level != LILAC_ENCODING_REGISTER)
+        } else if (k < 0 || level != LILAC_ENCODING_REGISTER) {
             lilac_encoding_tile_copies(tile, level, 1);
+        }
     }
 }
 
@@ -253,11 +270,12 @@ bool lilac_encoding_amd_wmma_layout(lilac_context *context, lilac_layout *result
         lilac_encoding_tile_step(&tile, LILAC_ENCODING_LANE, along, 1);
         lilac_encoding_tile_step(&tile, LILAC_ENCODING_REGISTER, along, is_tall(encoding));
     }
-    if (encoding->as.amd_wmma.by_layout)
+    if (encoding->as.amd_wmma.by_layout) {
         place_cta_layout(&tile, &encoding->as.amd_wmma.cta, -1);
-    else
+    } else {
         lilac_encoding_amd_result(&tile, encoding->as.amd_wmma.tiles_per_warp,
                                   encoding->as.amd_wmma.warps_per_cta, shape);
+    }
     lilac_encoding_result_order(order, encoding->rank);
     return lilac_encoding_tile_fit(context, result, encoding, &tile, shape, order,
                                    &encoding->blocks);
@@ -270,8 +288,9 @@ static bool check_k_width(lilac_context *context, const lilac_encoding *dot) {
         const char *text;
     } known[] = {{8 | 16, "8 or 16"}, {4 | 8 | 16, "4, 8 or 16"}, {2 | 8 | 16, "2, 8 or 16"}};
     uint32_t version = dot->as.dot.parent->as.amd_wmma.version;
-    if ((known[version - 1].widths & dot->as.dot.k_width) != 0)
+    if ((known[version - 1].widths & dot->as.dot.k_width) != 0) {
         return true;
+    }
     return lilac_encoding_refuse(context, dot, "layout-dot-k-width",
                                  "operands of wmma version %u have kWidth %s, not %u", version,
                                  known[version - 1].text, dot->as.dot.k_width);
@@ -283,8 +302,9 @@ bool lilac_encoding_amd_wmma_dot_layout(lilac_context *context, lilac_layout *re
     const lilac_encoding *parent = dot->as.dot.parent;
     uint32_t order[LILAC_MAX_RANK];
     lilac_encoding_tile tile;
-    if (!check_k_width(context, dot))
+    if (!check_k_width(context, dot)) {
         return false;
+    }
     lilac_encoding_operand_order(order, dot);
     uint32_t k = order[0], other = order[1];
     uint32_t width_bits = lilac_encoding_log2(dot->as.dot.k_width);
@@ -293,23 +313,27 @@ bool lilac_encoding_amd_wmma_dot_layout(lilac_context *context, lilac_layout *re
     lilac_encoding_tile_init(&tile, dot->rank);
     lilac_encoding_tile_step(&tile, LILAC_ENCODING_REGISTER, k, width_bits);
     lilac_encoding_tile_step(&tile, LILAC_ENCODING_LANE, other, WMMA_TILE_BITS);
-    if (parent->as.amd_wmma.version == 1)
+    if (parent->as.amd_wmma.version == 1) {
         lilac_encoding_tile_copies(&tile, LILAC_ENCODING_LANE, left);
-    else
+    } else {
         lilac_encoding_tile_step(&tile, LILAC_ENCODING_LANE, k, left);
-    if (k_bits > width_bits + left)
+    }
+    if (k_bits > width_bits + left) {
         lilac_encoding_tile_step(&tile, LILAC_ENCODING_REGISTER, k, k_bits - width_bits - left);
+    }
     /* The instruction's rows are along N when it computes the transpose. */
-    if (is_tall(parent) && (dot->as.dot.operand == 1) == parent->as.amd_wmma.transposed)
+    if (is_tall(parent) && (dot->as.dot.operand == 1) == parent->as.amd_wmma.transposed) {
         lilac_encoding_tile_step(&tile, LILAC_ENCODING_REGISTER, other, 1);
+    }
     if (parent->as.amd_wmma.by_layout) {
         lilac_encoding_blocks blocks;
         lilac_encoding_dot_blocks(&blocks, dot);
         place_cta_layout(&tile, &parent->as.amd_wmma.cta, (int)k);
         return lilac_encoding_tile_fit(context, result, dot, &tile, shape, order, &blocks);
     }
-    if (parent->as.amd_wmma.tiles_per_warp[other] != 1)
+    if (parent->as.amd_wmma.tiles_per_warp[other] != 1) {
         lilac_encoding_tile_cover(&tile, k, shape, parent->as.amd_wmma.version == 1 ? left : 0);
+    }
     lilac_encoding_amd_operand(&tile, order, parent->as.amd_wmma.tiles_per_warp,
                                parent->as.amd_wmma.warps_per_cta);
     return lilac_encoding_tile_fit(context, result, dot, &tile, shape, order, &parent->blocks);

@@ -89,8 +89,9 @@ bool lilac_encoding_blocked_dot_layout(lilac_context *context, lilac_layout *res
 static bool read_dim(lilac_encoding_reader *r, lilac_encoding_rank *rank, void *into) {
     (void)rank;
     uint64_t dim;
-    if (!lilac_encoding_read_natural(r, &dim, LILAC_MAX_RANK - 1, "layout-slice-dim"))
+    if (!lilac_encoding_read_natural(r, &dim, LILAC_MAX_RANK - 1, "layout-slice-dim")) {
         return false;
+    }
     *(uint32_t *)into = (uint32_t)dim;
     return true;
 }
@@ -102,12 +103,14 @@ bool lilac_encoding_slice_read(lilac_encoding_reader *r, lilac_encoding *encodin
         LILAC_ENCODING_REQUIRED("dim", read_dim, &dim),
         LILAC_ENCODING_REQUIRED("parent", lilac_encoding_read_parent, &encoding->as.slice.parent),
     };
-    if (!lilac_encoding_read_attribute(r, encoding->position, params, 2, &none))
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, 2, &none)) {
         return false;
+    }
     uint32_t rank = encoding->as.slice.parent->rank;
-    if (dim >= rank)
+    if (dim >= rank) {
         return lilac_scanner_refuse(r->scanner, params[0].position, "layout-slice-dim",
                                     "there is no dimension %u in a layout of rank %u", dim, rank);
+    }
     encoding->as.slice.dim = dim;
     encoding->rank = rank - 1;
     return true;
@@ -128,10 +131,12 @@ bool lilac_encoding_slice_layout(lilac_context *context, lilac_layout *result,
     uint32_t dim = encoding->as.slice.dim;
     lilac_encoding_shape padded = {encoding->rank + 1, {0}, shape->element_bits};
     assert(encoding->rank < LILAC_MAX_RANK);
-    for (uint32_t d = 0; d <= encoding->rank; d++)
+    for (uint32_t d = 0; d <= encoding->rank; d++) {
         padded.bits[d] = d == dim ? 0 : shape->bits[d - (d > dim)];
-    if (!lilac_encoding_layout_of(context, result, encoding->as.slice.parent, &padded))
+    }
+    if (!lilac_encoding_layout_of(context, result, encoding->as.slice.parent, &padded)) {
         return false;
+    }
     lilac_layout_slice(result, result, dim);
     return true;
 }

@@ -80,8 +80,9 @@ void lilac_encoding_nvmma_shared(lilac_encoding *result, uint32_t rank,
 
 static bool has_inputs(const lilac_layout *layout, const char *const *names, uint32_t count) {
     bool same = layout->in_count == count;
-    for (uint32_t i = 0; same && i < count; i++)
+    for (uint32_t i = 0; same && i < count; i++) {
         same = strcmp(layout->in[i].name, names[i]) == 0;
+    }
     return same;
 }
 
@@ -90,17 +91,20 @@ bool lilac_encoding_linear(lilac_encoding *result, const lilac_layout *layout) {
     static const char *const shared[] = {"offset", "block", "partition"};
     static const char *const tensor[] = {"row", "col", "block"};
     lilac_encoding_kind kind = LILAC_ENCODING_GENERIC_LINEAR;
-    if (has_inputs(layout, shared, 2) || has_inputs(layout, shared, 3))
+    if (has_inputs(layout, shared, 2) || has_inputs(layout, shared, 3)) {
         kind = LILAC_ENCODING_SHARED_LINEAR;
-    else if (has_inputs(layout, tensor, 3))
+    } else if (has_inputs(layout, tensor, 3)) {
         kind = LILAC_ENCODING_TENSOR_MEMORY_LINEAR;
-    else if (!has_inputs(layout, distributed, 4))
+    } else if (!has_inputs(layout, distributed, 4)) {
         return false;
-    if (!lilac_layout_is_surjective(layout))
+    }
+    if (!lilac_layout_is_surjective(layout)) {
         return false;
+    }
     for (uint32_t d = 0; d < layout->out_count; d++) {
-        if (strcmp(layout->out[d].name, lilac_encoding_dim_name(d)) != 0)
+        if (strcmp(layout->out[d].name, lilac_encoding_dim_name(d)) != 0) {
             return false;
+        }
     }
     lilac_layout copy = *layout; /* it may be inside the result */
     start(result, kind, layout->out_count);

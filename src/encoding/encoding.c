@@ -39,15 +39,17 @@ bool lilac_encoding_check_shape(lilac_context *context, lilac_position position,
 
 bool lilac_encoding_layout(lilac_context *context, lilac_layout *result,
                            const lilac_encoding *encoding, uint32_t rank, const int64_t *shape) {
-    if (encoding->rank != rank)
+    if (encoding->rank != rank) {
         return lilac_encoding_refuse(context, encoding, "layout-rank",
                                      "this layout is of rank %u and the tensor of rank %u",
                                      encoding->rank, rank);
+    }
     lilac_encoding_shape checked = {rank, {0}, 0};
     lilac_layout made;
     if (!lilac_encoding_check_shape(context, encoding->position, rank, shape, checked.bits) ||
-        !lilac_encoding_layout_of(context, &made, encoding, &checked))
+        !lilac_encoding_layout_of(context, &made, encoding, &checked)) {
         return false;
+    }
     *result = made;
     return true;
 }
@@ -59,8 +61,9 @@ void lilac_encoding_put_list(lilac_text *out, const char *prefix, const uint32_t
     lilac_text_puts(out, prefix);
     lilac_text_char(out, '[');
     for (uint32_t i = 0; i < count; i++) {
-        if (i != 0)
+        if (i != 0) {
             lilac_text_puts(out, ", ");
+        }
         lilac_text_unsigned(out, values[i]);
     }
     lilac_text_char(out, ']');
@@ -68,9 +71,11 @@ void lilac_encoding_put_list(lilac_text *out, const char *prefix, const uint32_t
 
 void lilac_encoding_put_blocks(lilac_text *out, const lilac_encoding *encoding) {
     const lilac_encoding_blocks *blocks = &encoding->blocks;
-    for (uint32_t k = 0; k < blocks->bits; k++)
+    for (uint32_t k = 0; k < blocks->bits; k++) {
         lilac_encoding_put_list(out, k == 0 ? ", CGALayout = [" : ", ", blocks->basis[k],
                                 encoding->rank);
-    if (blocks->bits != 0)
+    }
+    if (blocks->bits != 0) {
         lilac_text_char(out, ']');
+    }
 }

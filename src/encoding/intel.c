@@ -43,31 +43,38 @@ static bool check_instruction(const lilac_encoding *dpas, lilac_encoding_fault *
     uint32_t execution = dpas->as.intel_dpas.execution_size;
     uint32_t operations = dpas->as.intel_dpas.ops_per_channel;
     uint32_t threads = dpas->as.intel_dpas.threads_per_warp;
-    if (!lilac_encoding_is_matrix(dpas, fault))
+    if (!lilac_encoding_is_matrix(dpas, fault)) {
         return false;
-    if (repeat > 8)
+    }
+    if (repeat > 8) {
         return lilac_encoding_find_fault(fault, REPEAT, id, "repeatCount is 1, 2, 4 or 8, not %u",
                                          repeat);
-    if (depth != 8)
+    }
+    if (depth != 8) {
         return lilac_encoding_find_fault(fault, DEPTH, id, "systolicDepth is 8, not %u", depth);
-    if (execution != 8 && execution != 16)
+    }
+    if (execution != 8 && execution != 16) {
         return lilac_encoding_find_fault(fault, EXECUTION, id, "executionSize is 8 or 16, not %u",
                                          execution);
-    if (operations > 4)
+    }
+    if (operations > 4) {
         return lilac_encoding_find_fault(fault, OPERATIONS, id, "opsPerChan is 1, 2 or 4, not %u",
                                          operations);
+    }
     uint32_t row_of_a = k_of(dpas) / packed(dpas);
     uint32_t shorter = execution < row_of_a ? execution : row_of_a;
     uint32_t longer = execution < row_of_a ? row_of_a : execution;
-    if (threads < longer || threads > 32)
+    if (threads < longer || threads > 32) {
         return lilac_encoding_find_fault(fault, THREADS, id,
                                          "threadsPerWarp is %u to 32 for rows of %u elements, not "
                                          "%u",
                                          longer, longer, threads);
-    if (threads / shorter > repeat)
+    }
+    if (threads / shorter > repeat) {
         return lilac_encoding_find_fault(fault, THREADS, id,
                                          "%u lanes hold %u rows, more than repeatCount = %u",
                                          threads, threads / shorter, repeat);
+    }
     return true;
 }
 
@@ -76,12 +83,14 @@ static bool check_instruction(const lilac_encoding *dpas, lilac_encoding_fault *
 static bool check_shown(lilac_encoding_reader *r, const lilac_encoding_param *param, uint32_t rows,
                         uint32_t columns) {
     const lilac_encoding_list *shown = param->into;
-    if (!param->given)
+    if (!param->given) {
         return true;
+    }
     uint32_t n = shown->count;
     bool same = n >= 2 && shown->at[n - 2] == rows && shown->at[n - 1] == columns;
-    for (uint32_t i = 0; i + 2 < n; i++)
+    for (uint32_t i = 0; i + 2 < n; i++) {
         same = same && shown->at[i] == 1;
+    }
     return same ||
            lilac_scanner_refuse(r->scanner, param->position, "layout-instruction-shape",
                                 "'%s' is %ux%u by the other fields", param->name, rows, columns);
@@ -109,12 +118,14 @@ bool lilac_encoding_intel_dpas_read(lilac_encoding_reader *r, lilac_encoding *en
         LILAC_ENCODING_OPTIONAL("B", lilac_encoding_read_sizes_of_any_rank, &b),
         LILAC_ENCODING_OPTIONAL("C", lilac_encoding_read_sizes_of_any_rank, &c),
     };
-    if (!lilac_encoding_read_attribute(r, encoding->position, params, FIELDS, &rank))
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, FIELDS, &rank)) {
         return false;
+    }
     encoding->rank = rank.rank;
     lilac_encoding_fault fault;
-    if (!check_instruction(encoding, &fault))
+    if (!check_instruction(encoding, &fault)) {
         return lilac_encoding_refuse_fault(r, encoding, params, &fault);
+    }
     uint32_t m =
         encoding->as.intel_dpas.repeat_count * encoding->as.intel_dpas.rep_cluster[rank.rank - 2];
     uint32_t n =
@@ -190,8 +201,9 @@ bool lilac_encoding_intel_dpas_layout(lilac_context *context, lilac_layout *resu
 static bool check_k_width(lilac_context *context, const lilac_encoding *dot) {
     uint32_t operations = dot->as.dot.parent->as.intel_dpas.ops_per_channel;
     uint32_t width = dot->as.dot.operand == 0 && operations > 1 ? operations / 2 : operations;
-    if (dot->as.dot.k_width == width)
+    if (dot->as.dot.k_width == width) {
         return true;
+    }
     return lilac_encoding_refuse(context, dot, "layout-dot-k-width",
                                  "operand %u of dpas with opsPerChan = %u has kWidth %u, not %u",
                                  dot->as.dot.operand, operations, width, dot->as.dot.k_width);
@@ -206,8 +218,9 @@ bool lilac_encoding_intel_dpas_dot_layout(lilac_context *context, lilac_layout *
     uint32_t k = dot->as.dot.operand == 0 ? n : m, other = dot->as.dot.operand == 0 ? m : n;
     uint32_t order[3] = {k, other, 0}, warp_order[3] = {n, m, 0};
     lilac_encoding_tile tile;
-    if (!check_k_width(context, dot))
+    if (!check_k_width(context, dot)) {
         return false;
+    }
     lilac_encoding_tile_init(&tile, dot->rank);
     if (dot->as.dot.operand == 0) {
         lilac_encoding_tile_step(&tile, LILAC_ENCODING_REGISTER, k,

@@ -27,19 +27,24 @@ bool lilac_encoding_bases_layout(lilac_layout *layout, uint32_t rank, uint32_t c
     lilac_encoding_shape shape = {rank, {0}, 0};
     for (uint32_t d = 0; d < rank; d++) {
         uint64_t reached = 0;
-        for (uint32_t i = 0; i < count; i++)
-            for (uint32_t k = 0; k < bases[i]->count; k++)
+        for (uint32_t i = 0; i < count; i++) {
+            for (uint32_t k = 0; k < bases[i]->count; k++) {
                 reached |= bases[i]->at[k][d];
+            }
+        }
         shape.bits[d] = bit_length(reached);
     }
-    if (!lilac_encoding_outs(layout, &shape, why))
+    if (!lilac_encoding_outs(layout, &shape, why)) {
         return false;
+    }
     for (uint32_t i = 0; i < count; i++) {
         uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-        for (uint32_t k = 0; k < bases[i]->count; k++)
+        for (uint32_t k = 0; k < bases[i]->count; k++) {
             columns[k] = lilac_layout_pack(layout, bases[i]->at[k]);
-        if (!lilac_layout_add_in(layout, names[i], bases[i]->count, columns, why))
+        }
+        if (!lilac_layout_add_in(layout, names[i], bases[i]->count, columns, why)) {
             return false;
+        }
     }
     return true;
 }
@@ -61,21 +66,25 @@ bool lilac_encoding_read_map(lilac_encoding_reader *r, lilac_encoding *encoding,
         params[i].into = &bases[i];
         params[i].optional = i >= count - inputs->optional;
     }
-    if (!lilac_encoding_read_params(r, encoding->position, params, count, &rank))
+    if (!lilac_encoding_read_params(r, encoding->position, params, count, &rank)) {
         return false;
-    if (!rank.known)
+    }
+    if (!rank.known) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-rank",
                                     "a layout with no basis does not say its rank");
+    }
     encoding->rank = rank.rank;
     count -= inputs->drop && !params[count - 1].given;
     lilac_reason why;
-    if (!lilac_encoding_bases_layout(layout, rank.rank, count, inputs->names, lists, &why))
+    if (!lilac_encoding_bases_layout(layout, rank.rank, count, inputs->names, lists, &why)) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-too-large", "%s",
                                     why.text);
+    }
     lilac_layout inverse;
-    if (!lilac_layout_pseudoinvert(&inverse, layout, &why))
+    if (!lilac_layout_pseudoinvert(&inverse, layout, &why)) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-not-surjective", "%s",
                                     why.text);
+    }
     return true;
 }
 
@@ -102,8 +111,9 @@ void lilac_encoding_put_bases(lilac_text *out, const lilac_layout *layout, uint3
     for (uint32_t k = 0; k < layout->in[input].bits; k++) {
         lilac_text_puts(out, k == 0 ? "[" : ", [");
         for (uint32_t d = 0; d < layout->out_count; d++) {
-            if (d != 0)
+            if (d != 0) {
                 lilac_text_puts(out, ", ");
+            }
             lilac_text_unsigned(out,
                                 lilac_layout_coordinate(layout, layout->columns[first + k], d));
         }
@@ -115,8 +125,9 @@ void lilac_encoding_put_bases(lilac_text *out, const lilac_layout *layout, uint3
 void lilac_encoding_put_map(lilac_text *out, const lilac_layout *layout) {
     lilac_text_char(out, '{');
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        if (i != 0)
+        if (i != 0) {
             lilac_text_puts(out, ", ");
+        }
         lilac_encoding_put_bases(out, layout, i);
     }
     lilac_text_char(out, '}');
@@ -132,13 +143,14 @@ bool lilac_encoding_of_shape(lilac_context *context, lilac_layout *result,
                              const lilac_encoding *encoding, const lilac_layout *linear,
                              const lilac_encoding_shape *shape) {
     for (uint32_t d = 0; d < shape->rank; d++) {
-        if (linear->out[d].bits != shape->bits[d])
+        if (linear->out[d].bits != shape->bits[d]) {
             return lilac_encoding_refuse(context, encoding, "layout-shape",
                                          "this layout has %" PRIu64
                                          " elements along dimension %u and the memory has %" PRIu64
                                          "; a memory layout given by its bases does not repeat",
                                          UINT64_C(1) << linear->out[d].bits, d,
                                          UINT64_C(1) << shape->bits[d]);
+        }
     }
     *result = *linear;
     return true;
@@ -150,16 +162,19 @@ static void repetition_order(uint32_t *order, const lilac_layout *linear) {
     for (uint32_t k = 0; k < lilac_layout_in_bits(linear, "register"); k++) {
         uint64_t column = lilac_layout_column(linear, "register", k);
         uint32_t d = 0;
-        while (d < rank && lilac_layout_coordinate(linear, column, d) == 0)
+        while (d < rank && lilac_layout_coordinate(linear, column, d) == 0) {
             d++;
+        }
         if (d < rank && (seen >> d & 1) == 0) {
             order[count++] = d;
             seen |= UINT32_C(1) << d;
         }
     }
-    for (uint32_t d = rank; d-- > 0;)
-        if ((seen >> d & 1) == 0)
+    for (uint32_t d = rank; d-- > 0;) {
+        if ((seen >> d & 1) == 0) {
             order[count++] = d;
+        }
+    }
 }
 
 /* Appends the register columns that repeat the layout over a larger tensor. */
@@ -187,12 +202,14 @@ static uint32_t wrap(uint64_t *columns, const lilac_layout *linear, uint32_t inp
         uint64_t place[LILAC_MAX_RANK];
         for (uint32_t d = 0; d < linear->out_count; d++) {
             place[d] = lilac_layout_coordinate(linear, linear->columns[first + k], d);
-            if (made->out[d].bits < 64)
+            if (made->out[d].bits < 64) {
                 place[d] &= (UINT64_C(1) << made->out[d].bits) - 1;
+            }
         }
         uint64_t column = lilac_layout_pack(made, place);
-        if (!registers || column != 0 || linear->columns[first + k] == 0)
+        if (!registers || column != 0 || linear->columns[first + k] == 0) {
             columns[count++] = column;
+        }
     }
     return registers ? repeat(columns, count, linear, made) : count;
 }
@@ -208,10 +225,11 @@ bool lilac_encoding_linear_layout(lilac_context *context, lilac_layout *result,
         uint32_t count = wrap(columns, linear, i, &made);
         added = lilac_layout_add_in(&made, linear->in[i].name, count, columns, NULL);
     }
-    if (!added)
+    if (!added) {
         return lilac_encoding_refuse(context, encoding, "layout-too-large",
                                      "on a tensor of this shape this layout has more than %d bits",
                                      LILAC_LAYOUT_MAX_BITS);
+    }
     *result = made;
     return true;
 }

@@ -38,16 +38,18 @@ bool lilac_encoding_refuse_fault(lilac_encoding_reader *r, const lilac_encoding 
 
 bool lilac_encoding_give(lilac_encoding *result, const lilac_encoding *made,
                          const lilac_encoding_fault *fault, lilac_reason *why) {
-    if (fault == NULL)
+    if (fault == NULL) {
         *result = *made;
-    else if (why != NULL)
+    } else if (why != NULL) {
         *why = fault->why;
+    }
     return fault == NULL;
 }
 
 bool lilac_encoding_is_matrix(const lilac_encoding *encoding, lilac_encoding_fault *fault) {
-    if (encoding->rank == 2 || encoding->rank == 3)
+    if (encoding->rank == 2 || encoding->rank == 3) {
         return true;
+    }
     return lilac_encoding_find_fault(fault, LILAC_ENCODING_WHOLE, "layout-rank",
                                      "layouts of kind '#%s' have 2 or 3 dimensions, not %u",
                                      lilac_encoding_row_of(encoding->kind)->spelling,
@@ -62,14 +64,16 @@ void lilac_encoding_begin(lilac_encoding *encoding, lilac_encoding_kind kind, ui
 }
 
 void lilac_encoding_fill_ones(uint32_t *values) {
-    for (uint32_t d = 0; d < LILAC_MAX_RANK; d++)
+    for (uint32_t d = 0; d < LILAC_MAX_RANK; d++) {
         values[d] = 1;
+    }
 }
 
 bool lilac_encoding_all_ones(const uint32_t *values, uint32_t count) {
     for (uint32_t d = 0; d < count; d++) {
-        if (values[d] != 1)
+        if (values[d] != 1) {
             return false;
+        }
     }
     return true;
 }
@@ -79,13 +83,15 @@ bool lilac_encoding_all_ones(const uint32_t *values, uint32_t count) {
 void lilac_encoding_tile_cover(lilac_encoding_tile *tile, uint32_t dim,
                                const lilac_encoding_shape *shape, uint32_t copies) {
     uint32_t taken = tile->used[dim] + copies;
-    if (taken < shape->bits[dim])
+    if (taken < shape->bits[dim]) {
         lilac_encoding_tile_step(tile, LILAC_ENCODING_REGISTER, dim, shape->bits[dim] - taken);
+    }
 }
 
 void lilac_encoding_result_order(uint32_t *order, uint32_t rank) {
-    for (uint32_t i = 0; i < rank; i++)
+    for (uint32_t i = 0; i < rank; i++) {
         order[i] = rank - 1 - i;
+    }
 }
 
 void lilac_encoding_operand_order(uint32_t *order, const lilac_encoding *dot) {
@@ -101,12 +107,14 @@ void lilac_encoding_amd_result(lilac_encoding_tile *tile, const uint32_t *tiles,
                                const uint32_t *warps, const lilac_encoding_shape *shape) {
     for (uint32_t i = 0; i < tile->rank; i++) {
         uint32_t d = tile->rank - 1 - i;
-        if (i < 2)
+        if (i < 2) {
             lilac_encoding_tile_step(tile, LILAC_ENCODING_REGISTER, d,
                                      lilac_encoding_log2(tiles[d]));
+        }
         lilac_encoding_tile_step(tile, LILAC_ENCODING_WARP, d, lilac_encoding_log2(warps[d]));
-        if (i == 0)
+        if (i == 0) {
             lilac_encoding_tile_cover(tile, d, shape, 0);
+        }
     }
 }
 

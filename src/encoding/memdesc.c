@@ -27,34 +27,38 @@ static bool is_space(const lilac_scanner *s) {
  * NULL for memory without a layout, which is shared memory. */
 static bool read_space(lilac_encoding_reader *r, const lilac_encoding *encoding) {
     lilac_scanner *s = r->scanner;
-    if (s->kind != LILAC_TOKEN_HASH)
+    if (s->kind != LILAC_TOKEN_HASH) {
         return lilac_scanner_expected(s, "a memory space");
+    }
     bool shared = word_is(s, "ttg.shared_memory") || word_is(s, "smem");
     bool tensor = word_is(s, "ttng.tensor_memory") || word_is(s, "tmem");
     lilac_position position = lilac_scanner_position(s);
-    if (!shared && !tensor)
+    if (!shared && !tensor) {
         return lilac_scanner_refuse(r->scanner, position, "memory-space-unknown",
                                     "there is no memory space '#%.*s'",
                                     (int)(s->word_length < 64 ? s->word_length : 64), s->word);
+    }
     if (encoding == NULL && tensor) {
         return lilac_scanner_refuse(r->scanner, position, "memory-space",
                                     "tensor memory needs a layout; only shared memory may have "
                                     "none");
     }
     if (encoding != NULL &&
-        tensor != (lilac_encoding_place_of(encoding) == LILAC_ENCODING_OF_TENSOR_MEMORY))
+        tensor != (lilac_encoding_place_of(encoding) == LILAC_ENCODING_OF_TENSOR_MEMORY)) {
         return lilac_scanner_refuse(r->scanner, position, "memory-space",
                                     "this layout is not of the memory space '#%.*s'",
                                     (int)s->word_length, s->word);
+    }
     lilac_scanner_next(s);
     return true;
 }
 
 static bool add_dimension(lilac_encoding_reader *r, lilac_position position,
                           lilac_encoding_memdesc *result, uint64_t size) {
-    if (result->alloc_rank == LILAC_MAX_RANK)
+    if (result->alloc_rank == LILAC_MAX_RANK) {
         return lilac_scanner_refuse(r->scanner, position, "layout-rank", "more than %d dimensions",
                                     LILAC_MAX_RANK);
+    }
     result->alloc_shape[result->alloc_rank++] = (int64_t)size;
     return true;
 }
@@ -65,37 +69,43 @@ static bool read_alloc_shape(lilac_encoding_reader *r, lilac_encoding_memdesc *r
     lilac_position position = lilac_scanner_position(s);
     int64_t size;
     result->alloc_rank = 0;
-    if (!lilac_scanner_integer(s, &size) || !add_dimension(r, position, result, (uint64_t)size))
+    if (!lilac_scanner_integer(s, &size) || !add_dimension(r, position, result, (uint64_t)size)) {
         return false;
+    }
     while (s->kind == LILAC_TOKEN_WORD && s->offset == s->previous_end) {
         const char *word = s->word, *end = word + s->word_length;
         while (word < end) {
             uint64_t value = 0;
-            if (*word++ != 'x' || word == end || *word < '0' || *word > '9')
+            if (*word++ != 'x' || word == end || *word < '0' || *word > '9') {
                 return lilac_scanner_expected(s, "x and a size");
+            }
             for (; word < end && *word >= '0' && *word <= '9'; word++) {
-                if (value > INT64_MAX / 16)
+                if (value > INT64_MAX / 16) {
                     return lilac_scanner_refuse(r->scanner, lilac_scanner_position(s),
                                                 "integer-too-large",
                                                 "this size does not fit 64 bits");
+                }
                 value = 10 * value + (uint64_t)(*word - '0');
             }
-            if (!add_dimension(r, position, result, value))
+            if (!add_dimension(r, position, result, value)) {
                 return false;
+            }
         }
         lilac_scanner_next(s);
     }
-    if (result->alloc_rank < result->rank)
+    if (result->alloc_rank < result->rank) {
         return lilac_scanner_refuse(r->scanner, position, "alloc-shape",
                                     "the allocation has %u dimensions, its part %u",
                                     result->alloc_rank, result->rank);
+    }
     const int64_t *last = result->alloc_shape + result->alloc_rank - result->rank;
     for (uint32_t d = 0; d < result->rank; d++) {
-        if (last[d] < result->shape[d])
+        if (last[d] < result->shape[d]) {
             return lilac_scanner_refuse(r->scanner, position, "alloc-shape",
                                         "the allocation has %" PRId64
                                         " elements along dimension %u, its part %" PRId64,
                                         last[d], d, result->shape[d]);
+        }
     }
     return true;
 }
@@ -112,17 +122,20 @@ static bool restrict_to(lilac_layout *result, const lilac_layout *whole,
             uint64_t place[LILAC_MAX_RANK];
             for (uint32_t d = 0; d < shape->rank; d++) {
                 place[d] = lilac_layout_coordinate(whole, whole->columns[start + k], d);
-                if (shape->bits[d] < 64)
+                if (shape->bits[d] < 64) {
                     place[d] &= (UINT64_C(1) << shape->bits[d]) - 1;
+                }
             }
             columns[k] = lilac_layout_pack(&made, place);
-            if (columns[k] != 0 || whole->columns[start + k] == 0)
+            if (columns[k] != 0 || whole->columns[start + k] == 0) {
                 count = k + 1;
+            }
         }
         added = lilac_layout_add_in(&made, whole->in[i].name, count, columns, NULL);
     }
-    if (added)
+    if (added) {
         *result = made;
+    }
     return added;
 }
 
@@ -134,13 +147,16 @@ bool lilac_encoding_memory_layout(lilac_context *context, lilac_layout *result,
     lilac_layout whole;
     const int64_t *last = alloc_rank < rank ? shape : alloc_shape + (alloc_rank - rank);
     if (!lilac_encoding_check_shape(context, encoding->position, rank, shape, part.bits) ||
-        !lilac_encoding_layout(context, &whole, encoding, rank, last))
+        !lilac_encoding_layout(context, &whole, encoding, rank, last)) {
         return false;
+    }
     bool same = true;
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         same = same && last[d] == shape[d];
-    if (same)
+    }
+    if (same) {
         *result = whole;
+    }
     return same || restrict_to(result, &whole, &part);
 }
 
@@ -161,35 +177,43 @@ bool lilac_encoding_read_memory(lilac_scanner *scanner, const lilac_encoding_ali
     lilac_encoding_memdesc made;
     uint32_t first;
     memset(&made, 0, sizeof made);
-    if (!lilac_scanner_expect(scanner, '<'))
+    if (!lilac_scanner_expect(scanner, '<')) {
         return false;
+    }
     lilac_position shape_at = lilac_scanner_position(scanner);
     if (!lilac_scanner_shape(scanner, made.shape, LILAC_MAX_RANK, &made.rank) ||
-        !lilac_encoding_read_scalar(&r, &made.scalar) || !lilac_scanner_expect(scanner, ','))
+        !lilac_encoding_read_scalar(&r, &made.scalar) || !lilac_scanner_expect(scanner, ',')) {
         return false;
+    }
     made.alloc_rank = made.rank;
     memcpy(made.alloc_shape, made.shape, sizeof made.shape);
     lilac_position layout_at = lilac_scanner_position(scanner);
     if (!buffers || !is_space(scanner)) {
         made.encoding = lilac_encoding_read_any(&r);
-        if (made.encoding == NULL)
+        if (made.encoding == NULL) {
             return false;
+        }
     }
-    if (!check_buffers(&r, shape_at, &made, buffers, &first))
+    if (!check_buffers(&r, shape_at, &made, buffers, &first)) {
         return false;
-    if (made.encoding != NULL && lilac_encoding_place_of(made.encoding) == LILAC_ENCODING_OF_TENSOR)
+    }
+    if (made.encoding != NULL &&
+        lilac_encoding_place_of(made.encoding) == LILAC_ENCODING_OF_TENSOR) {
         return lilac_scanner_refuse(r.scanner, layout_at, "layout-of-tensor",
                                     "this is a layout of a tensor, not of memory");
+    }
     if ((made.encoding != NULL && !lilac_scanner_expect(scanner, ',')) ||
-        !read_space(&r, made.encoding))
+        !read_space(&r, made.encoding)) {
         return false;
+    }
     bool more = lilac_scanner_accept(scanner, ',');
     if (more && lilac_scanner_accept_word(scanner, "mutable")) {
         made.is_mutable = true;
         more = lilac_scanner_accept(scanner, ',');
     }
-    if ((more && !read_alloc_shape(&r, &made)) || !lilac_scanner_expect(scanner, '>'))
+    if ((more && !read_alloc_shape(&r, &made)) || !lilac_scanner_expect(scanner, '>')) {
         return false;
+    }
     if (made.encoding != NULL &&
         !lilac_encoding_memory_layout(scanner->context, &made.layout, made.encoding,
                                       made.rank - first, made.shape + first, made.alloc_rank,
@@ -203,8 +227,9 @@ bool lilac_encoding_read_memory(lilac_scanner *scanner, const lilac_encoding_ali
 
 bool lilac_encoding_read_memdesc(lilac_scanner *scanner, const lilac_encoding_aliases *aliases,
                                  lilac_encoding_memdesc *result) {
-    if (scanner->kind != LILAC_TOKEN_BANG || !word_is(scanner, "ttg.memdesc"))
+    if (scanner->kind != LILAC_TOKEN_BANG || !word_is(scanner, "ttg.memdesc")) {
         return lilac_scanner_expected(scanner, "!ttg.memdesc");
+    }
     lilac_scanner_next(scanner);
     return lilac_encoding_read_memory(scanner, aliases, false, result);
 }

@@ -32,31 +32,36 @@ bool lilac_encoding_nvidia_mma_read(lilac_encoding_reader *r, lilac_encoding *en
         LILAC_ENCODING_REQUIRED("instrShape", lilac_encoding_read_sizes_of_any_rank, &instr),
         LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
     };
-    if (!lilac_encoding_read_attribute(r, encoding->position, params, 5, &rank))
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, 5, &rank)) {
         return false;
+    }
     uint32_t version = encoding->as.nvidia_mma.version_major;
-    if (version != 2 && version != 3)
+    if (version != 2 && version != 3) {
         return lilac_scanner_refuse(r->scanner, params[0].position, "layout-version",
                                     "layouts of matrix instructions of version %u are not "
                                     "supported, only 2 and 3",
                                     version);
-    if (rank.rank < 2)
+    }
+    if (rank.rank < 2) {
         return lilac_scanner_refuse(r->scanner, params[2].position, "layout-rank",
                                     "the result of a matrix instruction has two dimensions at "
                                     "least");
+    }
     bool hopper = version == 3;
     bool fits = hopper ? rank.rank == 2 && instr.count == 3 && instr.at[0] == 16 && instr.at[1] >= 8
                        : instr.count == rank.rank && instr.at[rank.rank - 2] >= 8 &&
                              instr.at[rank.rank - 1] >= 8;
-    for (uint32_t d = 0; !hopper && fits && d + 2 < rank.rank; d++)
+    for (uint32_t d = 0; !hopper && fits && d + 2 < rank.rank; d++) {
         fits = instr.at[d] == 1;
-    if (!fits)
+    }
+    if (!fits) {
         return lilac_scanner_refuse(
             r->scanner, params[3].position, "layout-instruction-shape",
             hopper ? "an instruction of version 3 has the shape [16, n, k], n at least 8, and two "
                      "dimensions"
                    : "an instruction of version 2 has the shape […, 1, m, n], m and n at least 8, "
                      "of the rank of warpsPerCTA");
+    }
     encoding->rank = rank.rank;
     encoding->as.nvidia_mma.instr_rank = instr.count;
     memcpy(encoding->as.nvidia_mma.instr_shape, instr.at, instr.count * sizeof instr.at[0]);
@@ -86,8 +91,9 @@ static void matrix_tile(lilac_encoding_tile *tile, uint32_t outer, uint32_t rows
 
 /* The last dimension first, or the last but one and then the last and then the others. */
 static void matrix_order(uint32_t *order, uint32_t rank, bool row_major) {
-    for (uint32_t i = 0; i < rank; i++)
+    for (uint32_t i = 0; i < rank; i++) {
         order[i] = rank - 1 - i;
+    }
     if (!row_major) {
         order[0] = rank - 2;
         order[1] = rank - 1;
@@ -118,10 +124,11 @@ bool lilac_encoding_nvidia_mma_dot_layout(lilac_context *context, lilac_layout *
     const lilac_encoding *parent = dot->as.dot.parent;
     uint32_t rank = dot->rank, order[LILAC_MAX_RANK], warp_order[LILAC_MAX_RANK];
     bool hopper = parent->as.nvidia_mma.version_major == 3, is_a = dot->as.dot.operand == 0;
-    if (hopper && !is_a)
+    if (hopper && !is_a) {
         return lilac_encoding_refuse(context, dot, "layout-dot-operand",
                                      "operand 1 of a version 3 instruction is read from shared "
                                      "memory and has no layout in registers");
+    }
     const uint32_t *instr = parent->as.nvidia_mma.instr_shape + (hopper ? 0 : rank - 2);
     uint32_t k_dim = lilac_encoding_dot_k(dot), other = is_a ? rank - 2 : rank - 1;
     uint32_t k = lilac_encoding_log2(dot->as.dot.k_width);

@@ -32,8 +32,9 @@ static const lilac_encoding *read_alias(reader *r) {
 static bool is_known_elsewhere(const char *name, size_t length) {
     static const char *const names[] = {"ttig.warp_encoding", "ttig.subgroup_2d_block"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (text_is(name, length, names[i]))
+        if (text_is(name, length, names[i])) {
             return true;
+        }
     }
     return false;
 }
@@ -47,8 +48,9 @@ static void refuse_kind(reader *r) {
         return;
     }
     const char *spellings[LILAC_ENCODING_KIND_COUNT];
-    for (uint32_t k = 0; k < LILAC_ENCODING_KIND_COUNT; k++)
+    for (uint32_t k = 0; k < LILAC_ENCODING_KIND_COUNT; k++) {
         spellings[k] = lilac_encoding_row_of((lilac_encoding_kind)k)->spelling;
+    }
     const char *near =
         lilac_nearest_name(s->word, s->word_length, spellings, LILAC_ENCODING_KIND_COUNT);
     (void)lilac_scanner_refuse(r->scanner, here(r), "layout-unknown",
@@ -74,8 +76,9 @@ const lilac_encoding *lilac_encoding_read_any(reader *r) {
         (void)lilac_scanner_expected(r->scanner, "a layout");
         return NULL;
     }
-    if (memchr(s->word, '.', s->word_length) == NULL)
+    if (memchr(s->word, '.', s->word_length) == NULL) {
         return read_alias(r);
+    }
     if (r->depth == MAX_DEPTH) {
         (void)lilac_scanner_refuse(r->scanner, here(r), "layout-too-deep",
                                    "layouts are nested more than %d deep", MAX_DEPTH);
@@ -97,12 +100,14 @@ const lilac_encoding *lilac_encoding_read(lilac_scanner *scanner,
 
 bool lilac_encoding_read_scalar(reader *r, lilac_scalar *scalar) {
     const lilac_scanner *s = r->scanner;
-    if (s->kind != LILAC_TOKEN_WORD)
+    if (s->kind != LILAC_TOKEN_WORD) {
         return lilac_scanner_expected(r->scanner, "an element type");
-    if (!lilac_scalar_read(s->word, s->word_length, scalar))
+    }
+    if (!lilac_scalar_read(s->word, s->word_length, scalar)) {
         return lilac_scanner_refuse(r->scanner, here(r), "element-type-unknown",
                                     "there is no element type '%.*s'",
                                     (int)(s->word_length < 64 ? s->word_length : 64), s->word);
+    }
     lilac_scanner_next(r->scanner);
     return true;
 }
@@ -111,15 +116,18 @@ bool lilac_encoding_read_scalar(reader *r, lilac_scalar *scalar) {
 static bool read_element(reader *r, lilac_encoding_tensor *result) {
     lilac_scanner *s = r->scanner;
     result->pointers = s->kind == LILAC_TOKEN_BANG && text_is(s->word, s->word_length, "tt.ptr");
-    if (!result->pointers)
+    if (!result->pointers) {
         return lilac_encoding_read_scalar(r, &result->scalar);
+    }
     lilac_scanner_next(s);
     uint64_t space;
-    if (!lilac_scanner_expect(s, '<') || !lilac_encoding_read_scalar(r, &result->scalar))
+    if (!lilac_scanner_expect(s, '<') || !lilac_encoding_read_scalar(r, &result->scalar)) {
         return false;
+    }
     if (lilac_scanner_accept(s, ',') &&
-        !lilac_encoding_read_natural(r, &space, INT32_MAX, "address-space"))
+        !lilac_encoding_read_natural(r, &space, INT32_MAX, "address-space")) {
         return false;
+    }
     return lilac_scanner_expect(s, '>');
 }
 
@@ -129,19 +137,23 @@ bool lilac_encoding_read_tensor(lilac_scanner *scanner, const lilac_encoding_ali
     lilac_encoding_tensor made;
     uint32_t bits[LILAC_MAX_RANK];
     memset(&made, 0, sizeof made);
-    if (!lilac_scanner_expect_word(scanner, "tensor") || !lilac_scanner_expect(scanner, '<'))
+    if (!lilac_scanner_expect_word(scanner, "tensor") || !lilac_scanner_expect(scanner, '<')) {
         return false;
+    }
     lilac_position shape_at = here(&r);
     if (!lilac_scanner_shape(scanner, made.shape, LILAC_MAX_RANK, &made.rank) ||
         !lilac_encoding_check_shape(scanner->context, shape_at, made.rank, made.shape, bits) ||
-        !read_element(&r, &made) || !lilac_scanner_expect(scanner, ','))
+        !read_element(&r, &made) || !lilac_scanner_expect(scanner, ',')) {
         return false;
+    }
     made.encoding = lilac_encoding_read_any(&r);
-    if (made.encoding == NULL || !lilac_scanner_expect(scanner, '>'))
+    if (made.encoding == NULL || !lilac_scanner_expect(scanner, '>')) {
         return false;
-    if (lilac_encoding_place_of(made.encoding) != LILAC_ENCODING_OF_TENSOR)
+    }
+    if (lilac_encoding_place_of(made.encoding) != LILAC_ENCODING_OF_TENSOR) {
         return lilac_scanner_refuse(r.scanner, made.encoding->position, "layout-of-memory",
                                     "this is a layout of memory, not of a tensor");
+    }
     if (!lilac_encoding_layout(scanner->context, &made.layout, made.encoding, made.rank,
                                made.shape)) {
         lilac_note(scanner->context, shape_at, 0, "for a tensor of this shape");

@@ -48,8 +48,9 @@ static void offsets_init(offsets *o, const lilac_encoding *encoding,
 
 /* The next bits of a dimension until it has `until`. */
 static void offsets_fill(offsets *o, uint32_t dim, uint32_t until) {
-    while (o->used[dim] < until && o->used[dim] < o->available[dim])
+    while (o->used[dim] < until && o->used[dim] < o->available[dim]) {
         o->columns[o->count++] = UINT64_C(1) << (o->start[dim] + o->used[dim]++);
+    }
 }
 
 static bool too_large(lilac_context *context, const lilac_encoding *encoding) {
@@ -64,8 +65,9 @@ static bool offsets_finish(lilac_context *context, lilac_layout *result,
     lilac_encoding_block_columns(blocks, &encoding->blocks, o->shape);
     if (!lilac_encoding_outs(&made, o->shape, NULL) ||
         !lilac_layout_add_in(&made, "offset", o->count, o->columns, NULL) ||
-        !lilac_layout_add_in(&made, "block", encoding->blocks.bits, blocks, NULL))
+        !lilac_layout_add_in(&made, "block", encoding->blocks.bits, blocks, NULL)) {
         return too_large(context, encoding);
+    }
     *result = made;
     return true;
 }
@@ -102,16 +104,18 @@ bool lilac_encoding_swizzled_shared_layout(lilac_context *context, lilac_layout 
     const uint32_t *order = encoding->as.swizzled.order;
     offsets o;
     offsets_init(&o, encoding, shape);
-    for (uint32_t i = 0; i < encoding->rank; i++)
+    for (uint32_t i = 0; i < encoding->rank; i++) {
         offsets_fill(&o, order[i], UINT32_MAX);
+    }
     if (encoding->rank >= 2) {
         uint32_t columns = o.available[order[0]], rows = o.available[order[1]];
         for (uint32_t bit = 0; bit < rows; bit++) {
             uint64_t phase = (UINT64_C(1) << bit) / encoding->as.swizzled.per_phase;
             uint64_t moved =
                 encoding->as.swizzled.vec * (phase & (encoding->as.swizzled.max_phase - 1));
-            if (columns < 64)
+            if (columns < 64) {
                 moved &= (UINT64_C(1) << columns) - 1;
+            }
             o.columns[columns + bit] |= moved << o.start[order[0]];
         }
     }
@@ -135,28 +139,34 @@ bool lilac_encoding_nvmma_shared_read(lilac_encoding_reader *r, lilac_encoding *
         LILAC_ENCODING_OPTIONAL("rank", lilac_encoding_read_number, &given_rank),
         LILAC_ENCODING_OPTIONAL("CGALayout", lilac_encoding_read_blocks, &encoding->blocks),
     };
-    if (!lilac_encoding_read_attribute(r, encoding->position, params, 6, &rank))
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, 6, &rank)) {
         return false;
+    }
     uint32_t width = encoding->as.nvmma_shared.swizzling_byte_width;
     uint32_t bits = encoding->as.nvmma_shared.element_bits;
-    if (width != 0 && width != 32 && width != 64 && width != 128)
+    if (width != 0 && width != 32 && width != 64 && width != 128) {
         return lilac_scanner_refuse(r->scanner, params[0].position, "layout-swizzle",
                                     "the swizzling width is 0, 32, 64 or 128 bytes, not %u", width);
-    if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
+    }
+    if (bits != 8 && bits != 16 && bits != 32 && bits != 64) {
         return lilac_scanner_refuse(r->scanner, params[2].position, "layout-element-width",
                                     "elements are 8, 16, 32 or 64 bits wide here, not %u", bits);
-    if (encoding->as.nvmma_shared.fp4_padded && (width != 128 || bits != 8))
+    }
+    if (encoding->as.nvmma_shared.fp4_padded && (width != 128 || bits != 8)) {
         return lilac_scanner_refuse(r->scanner, params[3].position, "layout-fp4-padded",
                                     "padded fp4 has elements of 8 bits swizzled by 128 bytes");
-    if (rank.known && params[4].given && rank.rank != given_rank)
+    }
+    if (rank.known && params[4].given && rank.rank != given_rank) {
         return lilac_scanner_refuse(r->scanner, params[4].position, "layout-rank",
                                     "CGALayout is of rank %u", rank.rank);
+    }
     encoding->rank = rank.known ? rank.rank : given_rank;
     uint32_t least = width == 0 ? 1 : 2;
-    if (encoding->rank < least || encoding->rank > LILAC_MAX_RANK)
+    if (encoding->rank < least || encoding->rank > LILAC_MAX_RANK) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-rank",
                                     "a layout of this kind has %u to %d dimensions", least,
                                     LILAC_MAX_RANK);
+    }
     return true;
 }
 
@@ -165,10 +175,12 @@ void lilac_encoding_nvmma_shared_print(lilac_text *out, const lilac_encoding *en
                       encoding->as.nvmma_shared.swizzling_byte_width,
                       encoding->as.nvmma_shared.transposed ? "true" : "false",
                       encoding->as.nvmma_shared.element_bits);
-    if (encoding->as.nvmma_shared.fp4_padded)
+    if (encoding->as.nvmma_shared.fp4_padded) {
         lilac_text_puts(out, ", fp4Padded = true");
-    if (encoding->blocks.bits == 0 && encoding->rank != 2)
+    }
+    if (encoding->blocks.bits == 0 && encoding->rank != 2) {
         lilac_text_printf(out, ", rank = %u", encoding->rank);
+    }
     lilac_encoding_put_blocks(out, encoding);
     lilac_text_puts(out, "}>");
 }
@@ -179,8 +191,9 @@ static uint64_t swizzle_of_row(const lilac_encoding *encoding, uint32_t row) {
     uint32_t width = encoding->as.nvmma_shared.swizzling_byte_width;
     uint32_t pieces = lilac_encoding_log2(width / 16); /* log2 of pieces a row */
     uint32_t quiet = 3 - pieces;                       /* row bits that change nothing */
-    if (row < quiet || row >= 3)
+    if (row < quiet || row >= 3) {
         return 0;
+    }
     uint64_t moved = (UINT64_C(128) / encoding->as.nvmma_shared.element_bits) << (row - quiet);
     return encoding->as.nvmma_shared.fp4_padded ? moved / 2 : moved;
 }
@@ -215,12 +228,14 @@ static void copy_matrix_init(copy_matrix *copy, const lilac_encoding *encoding, 
 /* The next offset bit goes to this bit of an element's number. */
 static void copy_matrix_bit(const copy_matrix *copy, offsets *o, uint32_t bit) {
     uint32_t i = 0;
-    for (; bit >= copy->bits[copy->order[i]]; i++)
+    for (; bit >= copy->bits[copy->order[i]]; i++) {
         bit -= copy->bits[copy->order[i]];
+    }
     uint32_t d = copy->order[i];
     o->columns[o->count++] = UINT64_C(1) << (o->start[d] + bit);
-    if (o->used[d] <= bit)
+    if (o->used[d] <= bit) {
         o->used[d] = bit + 1;
+    }
 }
 
 static void swizzled_copy(const copy_matrix *copy, const lilac_encoding *encoding, offsets *o,
@@ -228,17 +243,20 @@ static void swizzled_copy(const copy_matrix *copy, const lilac_encoding *encodin
     enum { CORE_ROW_BITS = 3 };
     uint32_t fastest = copy->order[0];
     for (uint32_t bit = 0; bit < width_bits; bit++) {
-        if (encoding->as.nvmma_shared.fp4_padded && bit == 3)
+        if (encoding->as.nvmma_shared.fp4_padded && bit == 3) {
             o->columns[o->count++] = 0;
+        }
         copy_matrix_bit(copy, o, bit);
     }
     for (uint32_t row = 0; row < copy->rows; row++) {
         copy_matrix_bit(copy, o, copy->columns + row);
-        if (row < CORE_ROW_BITS)
+        if (row < CORE_ROW_BITS) {
             o->columns[o->count - 1] |= swizzle_of_row(encoding, row) << o->start[fastest];
+        }
     }
-    for (uint32_t bit = width_bits; bit < copy->columns; bit++)
+    for (uint32_t bit = width_bits; bit < copy->columns; bit++) {
         copy_matrix_bit(copy, o, bit);
+    }
 }
 
 bool lilac_encoding_nvmma_shared_layout(lilac_context *context, lilac_layout *result,
@@ -248,23 +266,28 @@ bool lilac_encoding_nvmma_shared_layout(lilac_context *context, lilac_layout *re
     offsets o;
     copy_matrix copy;
     offsets_init(&o, encoding, shape);
-    if (width != 0)
+    if (width != 0) {
         width_bits = lilac_encoding_log2(8 * width / encoding->as.nvmma_shared.element_bits) -
                      encoding->as.nvmma_shared.fp4_padded;
+    }
     copy_matrix_init(&copy, encoding, &o, width_bits);
-    if (width != 0 && (copy.bits[copy.order[0]] < width_bits || copy.rows < 3))
+    if (width != 0 && (copy.bits[copy.order[0]] < width_bits || copy.rows < 3)) {
         return lilac_encoding_refuse(
             context, encoding, "layout-shape",
             "one copy has %" PRIu64 " rows of %" PRIu64
             " elements; with this swizzle it has 8 rows of %" PRIu64 " at least",
             UINT64_C(1) << copy.rows, UINT64_C(1) << copy.bits[copy.order[0]],
             UINT64_C(1) << width_bits);
-    if (width != 0)
+    }
+    if (width != 0) {
         swizzled_copy(&copy, encoding, &o, width_bits);
-    for (uint32_t i = 0; width == 0 && i < encoding->rank; i++)
+    }
+    for (uint32_t i = 0; width == 0 && i < encoding->rank; i++) {
         offsets_fill(&o, copy.order[i], COPY_BITS);
-    for (uint32_t d = 0; d < encoding->rank; d++)
+    }
+    for (uint32_t d = 0; d < encoding->rank; d++) {
         offsets_fill(&o, d, UINT32_MAX);
+    }
     return offsets_finish(context, result, encoding, &o);
 }
 
@@ -276,12 +299,14 @@ bool lilac_encoding_shared_linear_read(lilac_encoding_reader *r, lilac_encoding 
     const lilac_encoding_inputs inputs = {memory_inputs, 3, 2, true, true};
     lilac_scanner *s = r->scanner;
     if (!lilac_scanner_expect(s, '<') ||
-        !lilac_encoding_read_map(r, encoding, &encoding->as.shared_linear.linear, &inputs))
+        !lilac_encoding_read_map(r, encoding, &encoding->as.shared_linear.linear, &inputs)) {
         return false;
+    }
     if (lilac_scanner_accept(s, ',') &&
         (!lilac_scanner_expect_word(s, "alignment") || !lilac_scanner_expect(s, '=') ||
-         !lilac_encoding_read_size(r, NULL, &encoding->as.shared_linear.alignment)))
+         !lilac_encoding_read_size(r, NULL, &encoding->as.shared_linear.alignment))) {
         return false;
+    }
     return lilac_scanner_expect(s, '>');
 }
 
@@ -289,12 +314,14 @@ bool lilac_encoding_shared_linear_read(lilac_encoding_reader *r, lilac_encoding 
 void lilac_encoding_shared_linear_print(lilac_text *out, const lilac_encoding *encoding) {
     lilac_layout linear = encoding->as.shared_linear.linear;
     int block = lilac_layout_in(&linear, "block");
-    if (block > 0 && block + 1 == linear.in_count && linear.in[block].bits == 0)
+    if (block > 0 && block + 1 == linear.in_count && linear.in[block].bits == 0) {
         linear.in_count--;
+    }
     lilac_text_char(out, '<');
     lilac_encoding_put_map(out, &linear);
-    if (encoding->as.shared_linear.alignment != 0)
+    if (encoding->as.shared_linear.alignment != 0) {
         lilac_text_printf(out, ", alignment = %u", encoding->as.shared_linear.alignment);
+    }
     lilac_text_char(out, '>');
 }
 
@@ -311,24 +338,29 @@ bool lilac_encoding_shared_linear_layout(lilac_context *context, lilac_layout *r
 static bool read_paddings(lilac_encoding_reader *r, lilac_encoding *encoding) {
     lilac_scanner *s = r->scanner;
     uint32_t count = 0;
-    if (!lilac_scanner_expect(s, '['))
+    if (!lilac_scanner_expect(s, '[')) {
         return false;
-    if (lilac_scanner_accept(s, ']'))
+    }
+    if (lilac_scanner_accept(s, ']')) {
         return true;
+    }
     do {
         lilac_position position = lilac_scanner_position(s);
-        if (count == LILAC_ENCODING_MAX_PADDINGS)
+        if (count == LILAC_ENCODING_MAX_PADDINGS) {
             return lilac_scanner_refuse(r->scanner, position, "layout-padding",
                                         "more than %d paddings", LILAC_ENCODING_MAX_PADDINGS);
+        }
         uint32_t *interval = &encoding->as.padded_shared.interval[count];
         if (!lilac_encoding_read_size(r, NULL, interval) || !lilac_scanner_expect(s, ':') ||
             !lilac_scanner_expect(s, '+') ||
-            !lilac_encoding_read_size(r, NULL, &encoding->as.padded_shared.padding[count]))
+            !lilac_encoding_read_size(r, NULL, &encoding->as.padded_shared.padding[count])) {
             return false;
+        }
         for (uint32_t i = 0; i < count; i++) {
-            if (encoding->as.padded_shared.interval[i] == *interval)
+            if (encoding->as.padded_shared.interval[i] == *interval) {
                 return lilac_scanner_refuse(r->scanner, position, "layout-padding",
                                             "there is a padding after every %u already", *interval);
+            }
         }
         encoding->as.padded_shared.count = ++count;
     } while (lilac_scanner_accept(s, ','));
@@ -341,15 +373,18 @@ static bool layout_by_bases(lilac_encoding_reader *r, lilac_encoding *encoding,
     const lilac_encoding_bases *lists[2] = {offset, block};
     lilac_layout *linear = &encoding->as.padded_shared.linear, inverse;
     lilac_reason why;
-    if (!rank->known)
+    if (!rank->known) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-rank",
                                     "a layout with no basis does not say its rank");
-    if (!lilac_encoding_bases_layout(linear, rank->rank, 2, memory_inputs, lists, &why))
+    }
+    if (!lilac_encoding_bases_layout(linear, rank->rank, 2, memory_inputs, lists, &why)) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-too-large", "%s",
                                     why.text);
-    if (!lilac_layout_pseudoinvert(&inverse, linear, &why))
+    }
+    if (!lilac_layout_pseudoinvert(&inverse, linear, &why)) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-not-surjective", "%s",
                                     why.text);
+    }
     return true;
 }
 
@@ -362,12 +397,14 @@ static bool layout_by_order(lilac_encoding *encoding) {
         start[d] = sum;
         sum += shape.bits[d];
     }
-    if (sum > LILAC_LAYOUT_MAX_BITS)
+    if (sum > LILAC_LAYOUT_MAX_BITS) {
         return false;
+    }
     for (uint32_t i = 0; i < shape.rank; i++) {
         uint32_t d = encoding->as.padded_shared.order[i];
-        for (uint32_t bit = 0; bit < shape.bits[d]; bit++)
+        for (uint32_t bit = 0; bit < shape.bits[d]; bit++) {
             columns[count++] = UINT64_C(1) << (start[d] + bit);
+        }
     }
     lilac_layout *linear = &encoding->as.padded_shared.linear;
     return lilac_encoding_outs(linear, &shape, NULL) &&
@@ -389,33 +426,39 @@ bool lilac_encoding_padded_shared_read(lilac_encoding_reader *r, lilac_encoding 
     offset.count = block.count = 0;
     if (!lilac_scanner_expect(r->scanner, '<') || !read_paddings(r, encoding) ||
         !lilac_encoding_read_params(r, encoding->position, params, 4, &rank) ||
-        !lilac_scanner_expect(r->scanner, '>'))
+        !lilac_scanner_expect(r->scanner, '>')) {
         return false;
+    }
     encoding->rank = rank.rank;
     bool by_order = params[2].given || params[3].given;
     encoding->as.padded_shared.by_order = by_order;
-    if (by_order && (params[0].given || params[1].given))
+    if (by_order && (params[0].given || params[1].given)) {
         return lilac_scanner_refuse(r->scanner, encoding->position, "layout-two-forms",
                                     "'offset' and 'block' say the layout, or 'order' and "
                                     "'shape', not both");
-    if (by_order ? !params[2].given || !params[3].given : !params[0].given)
+    }
+    if (by_order ? !params[2].given || !params[3].given : !params[0].given) {
         return lilac_scanner_refuse(
             r->scanner, encoding->position, "layout-field-missing", "this layout lacks '%s'",
             !by_order ? params[0].name : params[params[2].given ? 3 : 2].name);
-    if (!by_order)
+    }
+    if (!by_order) {
         return layout_by_bases(r, encoding, &rank, &offset, &block);
-    if (!layout_by_order(encoding))
+    }
+    if (!layout_by_order(encoding)) {
         return lilac_scanner_refuse(r->scanner, params[3].position, "layout-too-large",
                                     "this layout has more than %d bits", LILAC_LAYOUT_MAX_BITS);
+    }
     return true;
 }
 
 void lilac_encoding_padded_shared_print(lilac_text *out, const lilac_encoding *encoding) {
     lilac_text_puts(out, "<[");
-    for (uint32_t i = 0; i < encoding->as.padded_shared.count; i++)
+    for (uint32_t i = 0; i < encoding->as.padded_shared.count; i++) {
         lilac_text_printf(out, "%s%u:+%u", i == 0 ? "" : ", ",
                           encoding->as.padded_shared.interval[i],
                           encoding->as.padded_shared.padding[i]);
+    }
     lilac_text_puts(out, "] ");
     if (encoding->as.padded_shared.by_order) {
         lilac_encoding_put_list(out, "{order = ", encoding->as.padded_shared.order, encoding->rank);
@@ -449,16 +492,19 @@ bool lilac_encoding_partitioned_shared_read(lilac_encoding_reader *r, lilac_enco
         LILAC_ENCODING_REQUIRED("partitionLayout", lilac_encoding_read_memory_parent,
                                 &encoding->as.partitioned_shared.layout),
     };
-    if (!lilac_encoding_read_attribute(r, encoding->position, params, 4, &none))
+    if (!lilac_encoding_read_attribute(r, encoding->position, params, 4, &none)) {
         return false;
+    }
     const lilac_encoding *layout = encoding->as.partitioned_shared.layout;
-    if (layout->kind == LILAC_ENCODING_PARTITIONED_SHARED)
+    if (layout->kind == LILAC_ENCODING_PARTITIONED_SHARED) {
         return lilac_scanner_refuse(r->scanner, params[3].position, "layout-partition",
                                     "a partition is not partitioned again");
-    if (encoding->as.partitioned_shared.dim >= layout->rank)
+    }
+    if (encoding->as.partitioned_shared.dim >= layout->rank) {
         return lilac_scanner_refuse(r->scanner, params[2].position, "layout-partition",
                                     "there is no dimension %u in a layout of rank %u",
                                     encoding->as.partitioned_shared.dim, layout->rank);
+    }
     encoding->rank = layout->rank;
     return true;
 }
@@ -478,20 +524,24 @@ bool lilac_encoding_partitioned_shared_layout(lilac_context *context, lilac_layo
     uint32_t dim = encoding->as.partitioned_shared.dim;
     uint32_t partitions = lilac_encoding_log2(encoding->as.partitioned_shared.partitions);
     uint32_t groups = lilac_encoding_log2(encoding->as.partitioned_shared.groups);
-    if (shape->bits[dim] < partitions + groups)
+    if (shape->bits[dim] < partitions + groups) {
         return lilac_encoding_refuse(
             context, encoding, "layout-shape",
             "%" PRIu64 " pieces are more than the %" PRIu64 " elements along dimension %u",
             UINT64_C(1) << (partitions + groups), UINT64_C(1) << shape->bits[dim], dim);
+    }
     lilac_encoding_shape piece = *shape;
     piece.bits[dim] -= partitions + groups;
     lilac_layout inner, partition, group;
-    if (!lilac_encoding_layout_of(context, &inner, encoding->as.partitioned_shared.layout, &piece))
+    if (!lilac_encoding_layout_of(context, &inner, encoding->as.partitioned_shared.layout,
+                                  &piece)) {
         return false;
+    }
     lilac_layout_identity(&partition, partitions, "partition", lilac_encoding_dim_name(dim));
     lilac_layout_identity(&group, groups, "offset", lilac_encoding_dim_name(dim));
     if (!lilac_layout_product(&inner, &inner, &partition, NULL) ||
-        !lilac_layout_product(result, &inner, &group, NULL))
+        !lilac_layout_product(result, &inner, &group, NULL)) {
         return too_large(context, encoding);
+    }
     return true;
 }

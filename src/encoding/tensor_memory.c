@@ -36,8 +36,9 @@ typedef struct memory_tile {
 
 static void row_bit(memory_tile *tile, uint32_t dim, uint32_t bit) {
     tile->row[tile->rows++] = (memory_bit){(uint8_t)dim, (uint8_t)bit, false};
-    if (tile->used[dim] <= bit)
+    if (tile->used[dim] <= bit) {
         tile->used[dim] = bit + 1;
+    }
 }
 
 static void row_nothing(memory_tile *tile) {
@@ -45,20 +46,23 @@ static void row_nothing(memory_tile *tile) {
 }
 
 static void column_step(memory_tile *tile, uint32_t dim, uint32_t count) {
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         tile->column[tile->columns++] =
             (memory_bit){(uint8_t)dim, (uint8_t)tile->used[dim]++, false};
+    }
 }
 
 static void column_nothing(memory_tile *tile, uint32_t count) {
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         tile->column[tile->columns++] = (memory_bit){0, 0, true};
+    }
 }
 
 static uint64_t packed(const memory_bit *at, const lilac_encoding_shape *shape,
                        const uint32_t *available) {
-    if (at->nothing || at->bit >= available[at->dim])
+    if (at->nothing || at->bit >= available[at->dim]) {
         return 0;
+    }
     return UINT64_C(1) << ((at->dim == 0 ? 0 : shape->bits[0]) + at->bit);
 }
 
@@ -67,18 +71,21 @@ static bool finish(lilac_context *context, lilac_layout *result, const lilac_enc
                    const memory_tile *tile, const lilac_encoding_shape *shape,
                    const uint32_t *available) {
     uint64_t rows[MAX_BITS], columns[MAX_BITS], blocks[LILAC_ENCODING_MAX_BLOCK_BITS];
-    for (uint32_t k = 0; k < tile->rows; k++)
+    for (uint32_t k = 0; k < tile->rows; k++) {
         rows[k] = packed(&tile->row[k], shape, available);
-    for (uint32_t k = 0; k < tile->columns; k++)
+    }
+    for (uint32_t k = 0; k < tile->columns; k++) {
         columns[k] = packed(&tile->column[k], shape, available);
+    }
     lilac_encoding_block_columns(blocks, &encoding->blocks, shape);
     lilac_layout made;
     if (!lilac_encoding_outs(&made, shape, NULL) ||
         !lilac_layout_add_in(&made, "row", tile->rows, rows, NULL) ||
         !lilac_layout_add_in(&made, "col", tile->columns, columns, NULL) ||
-        !lilac_layout_add_in(&made, "block", encoding->blocks.bits, blocks, NULL))
+        !lilac_layout_add_in(&made, "block", encoding->blocks.bits, blocks, NULL)) {
         return lilac_encoding_refuse(context, encoding, "layout-too-large",
                                      "this layout has more than %d bits", LILAC_LAYOUT_MAX_BITS);
+    }
     *result = made;
     return true;
 }
@@ -93,11 +100,12 @@ static bool parts_of(lilac_context *context, uint32_t *available, uint32_t *spli
     split[1] = lilac_encoding_log2(split_n);
     for (uint32_t d = 0; d < 2; d++) {
         available[d] = shape->bits[d] - taken[d];
-        if (available[d] < split[d])
+        if (available[d] < split[d]) {
             return lilac_encoding_refuse(context, encoding, "layout-shape",
                                          "%" PRIu64 " elements along dimension %u are not split by "
                                          "%u",
                                          UINT64_C(1) << available[d], d, 1U << split[d]);
+        }
         available[d] -= split[d];
     }
     return true;
@@ -106,13 +114,15 @@ static bool parts_of(lilac_context *context, uint32_t *available, uint32_t *spli
 static bool check_forms(lilac_encoding_reader *r, const lilac_encoding_param *blocks,
                         const lilac_encoding_param *split_m, const lilac_encoding_param *split_n,
                         const lilac_encoding_rank *rank) {
-    if (blocks->given && (split_m->given || split_n->given))
+    if (blocks->given && (split_m->given || split_n->given)) {
         return lilac_scanner_refuse(r->scanner, blocks->position, "layout-two-forms",
                                     "blocks are said by CGALayout or by CTASplitM and "
                                     "CTASplitN, not by both");
-    if (rank->known && rank->rank != 2)
+    }
+    if (rank->known && rank->rank != 2) {
         return lilac_scanner_refuse(r->scanner, blocks->position, "layout-rank",
                                     "tensor memory has two dimensions");
+    }
     return true;
 }
 
@@ -140,15 +150,18 @@ bool lilac_encoding_tensor_memory_read(lilac_encoding_reader *r, lilac_encoding 
                                 &encoding->as.tensor_memory.fp4_padded),
     };
     if (!lilac_encoding_read_bare_attribute(r, encoding->position, params, 8, &rank) ||
-        !check_forms(r, &params[3], &params[4], &params[5], &rank))
+        !check_forms(r, &params[3], &params[4], &params[5], &rank)) {
         return false;
+    }
     uint32_t m = encoding->as.tensor_memory.block_m, stride = encoding->as.tensor_memory.col_stride;
-    if (m != 64 && m != 128)
+    if (m != 64 && m != 128) {
         return lilac_scanner_refuse(r->scanner, params[0].position, "layout-tensor-memory",
                                     "blockM is 64 or 128, not %u", m);
-    if (stride != 1 && stride != 2 && stride != 4)
+    }
+    if (stride != 1 && stride != 2 && stride != 4) {
         return lilac_scanner_refuse(r->scanner, params[2].position, "layout-tensor-memory",
                                     "colStride is 1, 2 or 4, not %u", stride);
+    }
     return true;
 }
 
@@ -157,14 +170,18 @@ void lilac_encoding_tensor_memory_print(lilac_text *out, const lilac_encoding *e
                       encoding->as.tensor_memory.block_m, encoding->as.tensor_memory.block_n,
                       encoding->as.tensor_memory.col_stride);
     lilac_encoding_put_blocks(out, encoding);
-    if (encoding->as.tensor_memory.split_m != 1)
+    if (encoding->as.tensor_memory.split_m != 1) {
         lilac_text_printf(out, ", CTASplitM = %u", encoding->as.tensor_memory.split_m);
-    if (encoding->as.tensor_memory.split_n != 1)
+    }
+    if (encoding->as.tensor_memory.split_n != 1) {
         lilac_text_printf(out, ", CTASplitN = %u", encoding->as.tensor_memory.split_n);
-    if (encoding->as.tensor_memory.two_ctas)
+    }
+    if (encoding->as.tensor_memory.two_ctas) {
         lilac_text_puts(out, ", twoCTAs = true");
-    if (encoding->as.tensor_memory.fp4_padded)
+    }
+    if (encoding->as.tensor_memory.fp4_padded) {
         lilac_text_puts(out, ", fp4Padded = true");
+    }
     lilac_text_char(out, '>');
 }
 
@@ -178,8 +195,9 @@ bool lilac_encoding_tensor_memory_layout(lilac_context *context, lilac_layout *r
                                          const lilac_encoding_shape *shape) {
     uint32_t available[2], split[2];
     if (!parts_of(context, available, split, encoding, encoding->as.tensor_memory.split_m,
-                  encoding->as.tensor_memory.split_n, shape))
+                  encoding->as.tensor_memory.split_n, shape)) {
         return false;
+    }
     uint32_t m = lilac_encoding_log2(encoding->as.tensor_memory.block_m);
     uint32_t n = lilac_encoding_log2(encoding->as.tensor_memory.block_n);
     bool two_of_64 = encoding->as.tensor_memory.two_ctas && m == 6;
@@ -190,38 +208,46 @@ bool lilac_encoding_tensor_memory_layout(lilac_context *context, lilac_layout *r
         available[0]++;
     }
     n = n < available[1] ? n : available[1];
-    if (available[0] < m + shared)
+    if (available[0] < m + shared) {
         return lilac_encoding_refuse(context, encoding, "layout-shape",
                                      "one block has %" PRIu64 " rows; a tile has %u",
                                      UINT64_C(1) << available[0], 1U << (m + shared));
+    }
 
     memory_tile tile = {{0, 0}, 0, 0, {{0, 0, false}}, {{0, 0, false}}};
     column_nothing(&tile, lilac_encoding_log2(encoding->as.tensor_memory.col_stride) +
                               encoding->as.tensor_memory.fp4_padded);
-    for (uint32_t bit = 0; bit < 4; bit++)
+    for (uint32_t bit = 0; bit < 4; bit++) {
         row_bit(&tile, 0, bit);
+    }
     column_step(&tile, 1, n);
     if (m == 6 && !two_of_64) {
-        if (available[0] > m)
+        if (available[0] > m) {
             row_bit(&tile, 0, 6);
-        else if (available[1] > n)
+        } else if (available[1] > n) {
             row_bit(&tile, 1, n);
-        else
+        } else {
             row_nothing(&tile);
+        }
     }
-    for (uint32_t bit = 4; bit < m + shared; bit++)
+    for (uint32_t bit = 4; bit < m + shared; bit++) {
         row_bit(&tile, 0, bit);
-    if (two_of_64 && !shared && tile.columns == 0)
+    }
+    if (two_of_64 && !shared && tile.columns == 0) {
         return too_narrow(context, encoding);
-    if (two_of_64 && !shared)
+    }
+    if (two_of_64 && !shared) {
         tile.row[tile.rows++] = tile.column[--tile.columns];
-    for (uint32_t d = 0; d < 2; d++)
+    }
+    for (uint32_t d = 0; d < 2; d++) {
         column_step(&tile, d, available[d] > tile.used[d] ? available[d] - tile.used[d] : 0);
+    }
     for (uint32_t d = 0; d < 2; d++) {
         column_step(&tile, d, split[d]);
         available[d] += split[d];
-        if (d == 0 && shared && tile.columns == 0)
+        if (d == 0 && shared && tile.columns == 0) {
             return too_narrow(context, encoding);
+        }
         if (d == 0 && shared) {
             memory_bit last = tile.row[tile.rows - 1];
             tile.row[tile.rows - 1] = tile.column[tile.columns - 1];
@@ -236,8 +262,9 @@ bool lilac_encoding_tensor_memory_layout(lilac_context *context, lilac_layout *r
 static bool read_rep_order(lilac_encoding_reader *r, lilac_encoding_rank *rank, void *into) {
     (void)rank;
     bool k_then_mn = lilac_scanner_is_word(r->scanner, "kThenMn");
-    if (!k_then_mn && !lilac_scanner_is_word(r->scanner, "mnThenK"))
+    if (!k_then_mn && !lilac_scanner_is_word(r->scanner, "mnThenK")) {
         return lilac_scanner_expected(r->scanner, "mnThenK or kThenMn");
+    }
     lilac_scanner_next(r->scanner);
     *(bool *)into = k_then_mn;
     return true;
@@ -263,12 +290,15 @@ bool lilac_encoding_tensor_memory_scales_read(lilac_encoding_reader *r, lilac_en
 void lilac_encoding_tensor_memory_scales_print(lilac_text *out, const lilac_encoding *encoding) {
     lilac_text fields = {0};
     lilac_encoding_put_blocks(&fields, encoding);
-    if (encoding->as.tensor_memory_scales.split_m != 1)
+    if (encoding->as.tensor_memory_scales.split_m != 1) {
         lilac_text_printf(&fields, ", CTASplitM = %u", encoding->as.tensor_memory_scales.split_m);
-    if (encoding->as.tensor_memory_scales.split_n != 1)
+    }
+    if (encoding->as.tensor_memory_scales.split_n != 1) {
         lilac_text_printf(&fields, ", CTASplitN = %u", encoding->as.tensor_memory_scales.split_n);
-    if (encoding->as.tensor_memory_scales.k_then_mn)
+    }
+    if (encoding->as.tensor_memory_scales.k_then_mn) {
         lilac_text_puts(&fields, ", blockRepOrder = kThenMn");
+    }
     lilac_text_char(out, '<');
     lilac_text_puts(out, fields.length == 0 ? "" : fields.bytes + 2);
     lilac_text_char(out, '>');
@@ -280,12 +310,14 @@ bool lilac_encoding_tensor_memory_scales_layout(lilac_context *context, lilac_la
                                                 const lilac_encoding_shape *shape) {
     uint32_t available[2], split[2];
     if (!parts_of(context, available, split, encoding, encoding->as.tensor_memory_scales.split_m,
-                  encoding->as.tensor_memory_scales.split_n, shape))
+                  encoding->as.tensor_memory_scales.split_n, shape)) {
         return false;
+    }
     bool k_first = encoding->as.tensor_memory_scales.k_then_mn;
     memory_tile tile = {{0, 0}, 0, 0, {{0, 0, false}}, {{0, 0, false}}};
-    for (uint32_t bit = 0; bit < 5; bit++)
+    for (uint32_t bit = 0; bit < 5; bit++) {
         row_bit(&tile, 0, bit);
+    }
     row_nothing(&tile);
     row_nothing(&tile);
     column_step(&tile, 1, 2);
@@ -295,10 +327,12 @@ bool lilac_encoding_tensor_memory_scales_layout(lilac_context *context, lilac_la
         column_step(&tile, d, available[d] > tile.used[d] ? available[d] - tile.used[d] : 0);
     }
     /* A tile larger than the tensor has places of nothing; the parts of the split come above. */
-    for (uint32_t k = 0; k < tile.rows; k++)
+    for (uint32_t k = 0; k < tile.rows; k++) {
         tile.row[k].nothing |= tile.row[k].bit >= available[tile.row[k].dim];
-    for (uint32_t k = 0; k < tile.columns; k++)
+    }
+    for (uint32_t k = 0; k < tile.columns; k++) {
         tile.column[k].nothing |= tile.column[k].bit >= available[tile.column[k].dim];
+    }
     for (uint32_t d = 0; d < 2; d++) {
         tile.used[d] = available[d];
         column_step(&tile, d, split[d]);

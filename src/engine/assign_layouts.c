@@ -55,14 +55,17 @@ typedef struct function_counts {
 
 static void count_type(function_counts *counts, const lilac_tile_type *type,
                        const lilac_tile_op *op) {
-    if (!lilac_tile_is_tensor(type))
+    if (!lilac_tile_is_tensor(type)) {
         return;
-    if (type->layout != NULL)
+    }
+    if (type->layout != NULL) {
         counts->with_layout++;
-    else
+    } else {
         counts->without++;
-    if (counts->with_layout > 0 && counts->without > 0 && counts->mixed == NULL)
+    }
+    if (counts->with_layout > 0 && counts->without > 0 && counts->mixed == NULL) {
         counts->mixed = op;
+    }
 }
 
 static void count_operations(function_counts *counts, const lilac_tile_region *region) {
@@ -70,21 +73,25 @@ static void count_operations(function_counts *counts, const lilac_tile_region *r
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             counts->ops++;
             counts->anchors += lilac_layout_relation(op)->anchor;
-            for (uint32_t i = 0; i < op->result_count; i++)
+            for (uint32_t i = 0; i < op->result_count; i++) {
                 count_type(counts, op->results[i].type, op);
-            for (uint32_t r = 0; r < op->region_count; r++)
+            }
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 count_operations(counts, op->regions[r]);
+            }
         }
     }
 }
 
 static bool is_covered(const lilac_tile_type *type) {
-    if (!lilac_tile_is_tensor(type))
+    if (!lilac_tile_is_tensor(type)) {
         return true;
+    }
     uint32_t bits = 0;
     for (uint32_t d = 0; d < type->rank; d++) {
-        if (type->shape[d] < 1 || power_of_two_in(type->shape[d]) != type->shape[d])
+        if (type->shape[d] < 1 || power_of_two_in(type->shape[d]) != type->shape[d]) {
             return false;
+        }
         bits += log2_of(type->shape[d]);
     }
     return type->rank <= LILAC_LAYOUT_MAX_DIMS && bits <= 40;
@@ -100,8 +107,9 @@ static void check_operation(assignment *a, const lilac_tile_op *op, layout_rule 
         return;
     }
     for (uint32_t i = 0; i < op->result_count; i++) {
-        if (is_covered(op->results[i].type))
+        if (is_covered(op->results[i].type)) {
             continue;
+        }
         lilac_error(
             a->module->context, lilac_tile_position(op), op->location, "shape",
             "no layout covers result %u of '%s': every dimension must be a power of two, the "
@@ -119,10 +127,12 @@ static void check_operation(assignment *a, const lilac_tile_op *op, layout_rule 
 /* The estimated trip count of a loop; 1 for an operation that is no loop. */
 static int64_t estimated_trip_count(const lilac_tile_op *op) {
     uint64_t count;
-    if (!lilac_tile_is_loop(op))
+    if (!lilac_tile_is_loop(op)) {
         return 1;
-    if (!lilac_tile_trip_count(op, &count))
+    }
+    if (!lilac_tile_trip_count(op, &count)) {
         return USUAL_TRIP_COUNT;
+    }
     return count == 0 ? 1 : count < MOST_TRIP_COUNT ? (int64_t)count : MOST_TRIP_COUNT;
 }
 
@@ -154,8 +164,9 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
                 a->weight[op->results[i].id] = weight;
                 a->anchor_of[op->results[i].id] = entry->anchor;
             }
-            for (uint32_t r = 0; r < op->region_count; r++)
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 list(a, op->regions[r], lilac_assign_inner_weight(op, weight));
+            }
         }
     }
 }
@@ -165,17 +176,22 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
 /* Is the result computed from cheap values by a few instructions? */
 static bool is_cheap(const assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
-    if (op->result_count != 1 || op->region_count != 0)
+    if (op->result_count != 1 || op->region_count != 0) {
         return false;
-    if (listed->relation->rule == RULE_SOURCE)
+    }
+    if (listed->relation->rule == RULE_SOURCE) {
         return true;
+    }
     if ((listed->relation->rule != RULE_SAME && listed->relation->rule != RULE_SHAPE) ||
         !(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) ||
-        lilac_assign_is_expensive(op->code))
+        lilac_assign_is_expensive(op->code)) {
         return false;
-    for (uint32_t i = 0; i < op->operand_count; i++)
-        if (a->kind[op->operands[i].value->id] == VALUE_FIXED)
+    }
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        if (a->kind[op->operands[i].value->id] == VALUE_FIXED) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -187,27 +203,32 @@ static void mark_early_uses(assignment *a) {
         const lilac_tile_op *op = a->ops[i].op;
         for (uint32_t k = 0; k < op->operand_count; k++) {
             const lilac_tile_value *value = op->operands[k].value;
-            if (value->op != NULL && !defined[value->id] && lilac_tile_is_tensor(value->type))
+            if (value->op != NULL && !defined[value->id] && lilac_tile_is_tensor(value->type)) {
                 a->kind[value->id] = VALUE_FIXED;
+            }
         }
-        for (uint32_t k = 0; k < op->result_count; k++)
+        for (uint32_t k = 0; k < op->result_count; k++) {
             defined[op->results[k].id] = 1;
+        }
     }
 }
 
 static void classify_values(assignment *a) {
-    for (uint32_t i = 0; i < a->value_count; i++)
+    for (uint32_t i = 0; i < a->value_count; i++) {
         if (a->value[i] != NULL && a->value[i]->op == NULL &&
-            lilac_tile_is_tensor(a->value[i]->type))
+            lilac_tile_is_tensor(a->value[i]->type)) {
             a->kind[i] = VALUE_FIXED;
+        }
+    }
     mark_early_uses(a);
     for (uint32_t i = 0; i < a->op_count; i++) {
         const lilac_tile_op *op = a->ops[i].op;
         bool cheap = is_cheap(a, &a->ops[i]);
         for (uint32_t k = 0; k < op->result_count; k++) {
             const lilac_tile_value *value = &op->results[k];
-            if (lilac_tile_is_tensor(value->type) && a->kind[value->id] != VALUE_FIXED)
+            if (lilac_tile_is_tensor(value->type) && a->kind[value->id] != VALUE_FIXED) {
                 a->kind[value->id] = cheap ? VALUE_CHEAP : VALUE_FIXED;
+            }
         }
     }
 }
@@ -218,15 +239,19 @@ static void classify_values(assignment *a) {
  * all layouts, so prices may use it. */
 static bool uses_one_copy(const assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
-    if (op->code == LILAC_TILE_OP_TT_STORE)
+    if (op->code == LILAC_TILE_OP_TT_STORE) {
         return true;
+    }
     bool same_thread = listed->relation->rule == RULE_SAME && op->region_count == 0 &&
                        (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
-    if (!same_thread && op->code != LILAC_TILE_OP_TT_LOAD)
+    if (!same_thread && op->code != LILAC_TILE_OP_TT_LOAD) {
         return false;
-    for (uint32_t i = 0; i < op->result_count; i++)
-        if (!a->needs_one_copy[op->results[i].id])
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (!a->needs_one_copy[op->results[i].id]) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -234,8 +259,9 @@ static void find_one_copy_uses(assignment *a) {
     memset(a->needs_one_copy, 1, a->value_count);
     for (uint32_t i = a->op_count; i-- > 0;) {
         bool one_copy = uses_one_copy(a, &a->ops[i]);
-        for (uint32_t k = 0; k < a->ops[i].op->operand_count && !one_copy; k++)
+        for (uint32_t k = 0; k < a->ops[i].op->operand_count && !one_copy; k++) {
             a->needs_one_copy[a->ops[i].op->operands[k].value->id] = 0;
+        }
     }
 }
 
@@ -243,8 +269,9 @@ static void find_one_copy_uses(assignment *a) {
 
 static void refuse_parameters(assignment *a) {
     for (uint32_t i = 0; i < a->function->parameter_count; i++) {
-        if (!lilac_tile_is_tensor(a->function->parameters[i]->type))
+        if (!lilac_tile_is_tensor(a->function->parameters[i]->type)) {
             continue;
+        }
         lilac_error(a->module->context, a->function->position, a->function->location,
                     "unsupported-operation",
                     "parameter %u is a tensor; tensor parameters have no layout rule yet", i);
@@ -269,16 +296,20 @@ static void assign_function(assignment *a, const function_counts *counts) {
     a->layout = lilac_arena_array(a->arena, const lilac_layout *, a->node_count + 1);
     refuse_parameters(a);
     list(a, a->function->body, 1);
-    if (a->failed)
+    if (a->failed) {
         return;
+    }
     classify_values(a);
     find_one_copy_uses(a);
-    for (uint32_t i = 0; i < a->op_count; i++)
-        if (a->ops[i].relation->rule == RULE_MEMORY)
+    for (uint32_t i = 0; i < a->op_count; i++) {
+        if (a->ops[i].relation->rule == RULE_MEMORY) {
             lilac_coalesce_access(a, &a->ops[i].anchor->access, &a->ops[i]);
+        }
+    }
     lilac_propagate_layouts(a);
-    if (!a->failed && !lilac_rematerialise(a))
+    if (!a->failed && !lilac_rematerialise(a)) {
         a->failed = true;
+    }
 }
 
 /* ---- functions that have layouts -------------------------------------------------------- */
@@ -293,13 +324,15 @@ static bool check_threads(const lilac_tile_function *function, const lilac_targe
     } inputs[] = {{"lane", target->arch->warp_size},
                   {"warp", target->num_warps},
                   {"block", target->num_ctas}};
-    if (!lilac_tile_is_tensor(type))
+    if (!lilac_tile_is_tensor(type)) {
         return true;
+    }
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         int at = lilac_layout_in(type->layout, inputs[i].input);
         uint32_t bits = at < 0 ? 0 : type->layout->in[at].bits;
-        if (bits == log2_of(inputs[i].count))
+        if (bits == log2_of(inputs[i].count)) {
             continue;
+        }
         lilac_error(function->module->context, position, location, "layout-of-other-threads",
                     "the layout of a tensor has 2^%u %ss; the kernel has %u", bits, inputs[i].input,
                     inputs[i].count);
@@ -312,13 +345,17 @@ static bool check_region(const lilac_tile_function *function, const lilac_target
                          const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-            for (uint32_t i = 0; i < op->result_count; i++)
+            for (uint32_t i = 0; i < op->result_count; i++) {
                 if (!check_threads(function, target, op->results[i].type, op->position,
-                                   op->location))
+                                   op->location)) {
                     return false;
-            for (uint32_t r = 0; r < op->region_count; r++)
-                if (!check_region(function, target, op->regions[r]))
+                }
+            }
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                if (!check_region(function, target, op->regions[r])) {
                     return false;
+                }
+            }
         }
     }
     return true;
@@ -335,8 +372,9 @@ static bool assign_tensors(lilac_tile_function *function, const lilac_target *ta
                     counts.with_layout, counts.without);
         return false;
     }
-    if (counts.with_layout > 0)
+    if (counts.with_layout > 0) {
         return check_region(function, target, function->body);
+    }
     assignment *a = lilac_heap_grow(NULL, sizeof *a);
     memset(a, 0, sizeof *a);
     a->module = function->module;
@@ -371,8 +409,10 @@ bool lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *
         return false;
     }
     for (lilac_tile_function *function = module->functions; function != NULL;
-         function = function->next)
-        if (function->body != NULL && !assign(function, target, changed))
+         function = function->next) {
+        if (function->body != NULL && !assign(function, target, changed)) {
             valid = false;
+        }
+    }
     return valid;
 }

@@ -22,8 +22,9 @@ typedef void facts_function(lilac_axis_facts *result, const lilac_axis_operation
 
 void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank) {
     facts->rank = rank;
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         facts->contiguity[d] = facts->divisibility[d] = facts->constancy[d] = 1;
+    }
     facts->non_negative = facts->constant = false;
     facts->value = 0;
     facts->stride_known = 0;
@@ -32,22 +33,25 @@ void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank) {
 
 int64_t lilac_axis_unit(const lilac_tile_type *type) {
     const lilac_tile_type *element = lilac_tile_element(type);
-    if (element->kind != LILAC_TILE_POINTER || element->element == NULL)
+    if (element->kind != LILAC_TILE_POINTER || element->element == NULL) {
         return 1;
+    }
     return max_i64(1, lilac_tile_element_bits(element->element) / 8);
 }
 
 int64_t lilac_axis_start(const lilac_axis_facts *facts, uint32_t dim, int64_t block, int64_t unit) {
-    if (block < facts->contiguity[dim])
+    if (block < facts->contiguity[dim]) {
         return min_i64(facts->divisibility[dim], power_of_two_in(block * unit));
+    }
     return facts->divisibility[dim];
 }
 
 /* A power of two that divides every element. */
 static int64_t every(const lilac_axis_facts *facts, int64_t unit) {
     int64_t best = 1;
-    for (uint32_t d = 0; d < facts->rank; d++)
+    for (uint32_t d = 0; d < facts->rank; d++) {
         best = max_i64(best, lilac_axis_start(facts, d, 1, unit));
+    }
     return best;
 }
 
@@ -68,8 +72,9 @@ static int64_t times(int64_t a, int64_t b) {
 
 /* The number of elements along a dimension; 1, which claims nothing, if it is no power of two. */
 static int64_t extent(const lilac_tile_type *type, uint32_t d) {
-    if (type->kind != LILAC_TILE_TENSOR || d >= type->rank)
+    if (type->kind != LILAC_TILE_TENSOR || d >= type->rank) {
         return 1;
+    }
     return power_of_two_in(type->shape[d]) == type->shape[d] ? type->shape[d] : 1;
 }
 
@@ -152,8 +157,9 @@ static void difference(lilac_axis_facts *result, const lilac_axis_facts *a,
  * size cannot cross the end of the type. */
 static void guard_narrow(lilac_axis_facts *result, const lilac_tile_type *type) {
     uint32_t bits = integer_bits(type);
-    if (bits == 0 || bits >= 32)
+    if (bits == 0 || bits >= 32) {
         return;
+    }
     int64_t half = INT64_C(1) << (bits - 1);
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t run = min_i64(aligned_run(result, d), half);
@@ -226,8 +232,9 @@ static void quotient(lilac_axis_facts *result, const lilac_axis_facts *a, const 
     bool power = b->constant && b->value > 1 && power_of_two_in(b->value) == b->value;
     /* a power of two that divides every element shifts its divisibility down */
     multiples(result, a, b, power && every(a, 1) >= b->value ? every(a, 1) / b->value : 1);
-    for (uint32_t d = 0; d < result->rank && down; d++)
+    for (uint32_t d = 0; d < result->rank && down; d++) {
         result->constancy[d] = max_i64(result->constancy[d], quotient_block(a, b, d));
+    }
     result->non_negative = a->non_negative && (is_unsigned || b->non_negative);
 }
 
@@ -296,9 +303,10 @@ static void shift_right(lilac_axis_facts *result, bool is_unsigned, const lilac_
     }
     int64_t step = known ? INT64_C(1) << b->value : 1;
     multiples(result, a, b, known ? max_i64(1, every(a, 1) / step) : 1);
-    for (uint32_t d = 0; d < result->rank; d++)
+    for (uint32_t d = 0; d < result->rank; d++) {
         result->constancy[d] = max_i64(result->constancy[d],
                                        min_i64(min_i64(aligned_run(a, d), step), b->constancy[d]));
+    }
     result->non_negative = a->non_negative || (is_unsigned && known);
 }
 
@@ -389,8 +397,9 @@ static void facts_choice(lilac_axis_facts *result, const lilac_axis_operation *i
 static int64_t compare_block(const lilac_axis_facts *run, const lilac_axis_facts *bound, uint32_t d,
                              bool plus_one) {
     int64_t multiple = every(bound, 1);
-    if (plus_one)
+    if (plus_one) {
         multiple = bound->constant ? power_of_two_in((int64_t)((uint64_t)bound->value + 1)) : 1;
+    }
     return min_i64(aligned_run(run, d), min_i64(bound->constancy[d], multiple));
 }
 
@@ -402,8 +411,9 @@ static void facts_comparison(lilac_axis_facts *result, const lilac_axis_operatio
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t k = min_i64(a->constancy[d], b->constancy[d]);
         /* two runs differ by the same amount all along; unsigned ones may pass zero */
-        if (predicate != NULL && predicate[0] != 'u')
+        if (predicate != NULL && predicate[0] != 'u') {
             k = max_i64(k, min_i64(a->contiguity[d], b->contiguity[d]));
+        }
         if (ordered) {
             k = max_i64(k, compare_block(a, b, d, !below));
             k = max_i64(k, compare_block(b, a, d, below)); /* a < b is b > a */
@@ -433,8 +443,9 @@ static void facts_extend_unsigned(lilac_axis_facts *result, const lilac_axis_ope
     *result = *a;
     result->non_negative = true;
     result->constant = false;
-    if (a->non_negative)
+    if (a->non_negative) {
         return;
+    }
     for (uint32_t d = 0; d < result->rank; d++) { /* -1, 0 is no run without the sign */
         int64_t run = aligned_run(a, d);
         result->divisibility[d] = lilac_axis_start(a, d, run, 1);
@@ -463,8 +474,9 @@ static void facts_expand(lilac_axis_facts *result, const lilac_axis_operation *i
             continue;
         }
         uint32_t from = d < axis ? d : d - 1;
-        if (from >= a->rank)
+        if (from >= a->rank) {
             continue;
+        }
         copy_dim(result, d, a, from);
     }
     result->non_negative = a->non_negative;
@@ -473,20 +485,24 @@ static void facts_expand(lilac_axis_facts *result, const lilac_axis_operation *i
 static void facts_broadcast(lilac_axis_facts *result, const lilac_axis_operation *in) {
     const lilac_tile_type *from = in->op->operands[0].value->type, *to = in->type;
     *result = *in->a;
-    for (uint32_t d = 0; d < result->rank && d < to->rank && d < from->rank; d++)
-        if (from->shape[d] == 1 && to->shape[d] != 1)
+    for (uint32_t d = 0; d < result->rank && d < to->rank && d < from->rank; d++) {
+        if (from->shape[d] == 1 && to->shape[d] != 1) {
             result->constancy[d] = extent(to, d);
+        }
+    }
 }
 
 static void facts_transpose(lilac_axis_facts *result, const lilac_axis_operation *in) {
     const lilac_axis_facts *a = in->a;
     const lilac_tile_attribute *order = lilac_tile_find(&in->op->attributes, "order");
-    if (order == NULL || order->kind != LILAC_TILE_ATTR_INTEGERS || order->count != result->rank)
+    if (order == NULL || order->kind != LILAC_TILE_ATTR_INTEGERS || order->count != result->rank) {
         return;
+    }
     for (uint32_t d = 0; d < result->rank; d++) {
         uint64_t from = (uint64_t)order->integers[d];
-        if (from >= a->rank)
+        if (from >= a->rank) {
             return;
+        }
         copy_dim(result, d, a, (uint32_t)from);
     }
     result->non_negative = a->non_negative;
@@ -495,15 +511,18 @@ static void facts_transpose(lilac_axis_facts *result, const lilac_axis_operation
 /* The last dimension with more than one element: neighbours in row-major order differ in it. */
 static uint32_t fastest(const lilac_tile_type *type) {
     uint32_t d = type->rank == 0 ? 0 : type->rank - 1;
-    while (d > 0 && type->shape[d] == 1)
+    while (d > 0 && type->shape[d] == 1) {
         d--;
+    }
     return d;
 }
 
 static bool is_constant_all_over(const lilac_axis_facts *a, const lilac_tile_type *type) {
-    for (uint32_t d = 0; d < a->rank; d++)
-        if (a->constancy[d] < extent(type, d))
+    for (uint32_t d = 0; d < a->rank; d++) {
+        if (a->constancy[d] < extent(type, d)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -514,13 +533,15 @@ static void facts_reshape(lilac_axis_facts *result, const lilac_axis_operation *
     bool all_equal = is_constant_all_over(a, from);
     for (uint32_t d = 0; d < result->rank; d++) {
         result->divisibility[d] = every(a, unit);
-        if (all_equal)
+        if (all_equal) {
             result->constancy[d] = extent(to, d);
+        }
     }
     result->non_negative = a->non_negative;
     bool any_order = lilac_tile_find(&in->op->attributes, "allow_reorder") != NULL;
-    if (any_order || from->rank == 0 || to->rank == 0)
+    if (any_order || from->rank == 0 || to->rank == 0) {
         return;
+    }
     uint32_t f = fastest(from), t = fastest(to);
     int64_t c = min_i64(a->contiguity[f], extent(to, t));
     result->contiguity[t] = c;
@@ -536,8 +557,9 @@ static void facts_join(lilac_axis_facts *result, const lilac_axis_operation *in)
         result->divisibility[d] = both.divisibility[d];
         result->constancy[d] = both.constancy[d];
     }
-    if (both.rank < result->rank)
+    if (both.rank < result->rank) {
         result->divisibility[both.rank] = every(&both, in->unit);
+    }
     result->non_negative = both.non_negative;
 }
 
@@ -545,8 +567,9 @@ static void facts_split(lilac_axis_facts *result, const lilac_axis_operation *in
     const lilac_axis_facts *a = in->a;
     for (uint32_t d = 0; d < result->rank; d++) {
         result->divisibility[d] = every(a, in->unit);
-        if (d + 1 >= a->rank)
+        if (d + 1 >= a->rank) {
             continue;
+        }
         result->contiguity[d] = a->contiguity[d];
         result->divisibility[d] = a->divisibility[d];
         result->constancy[d] = a->constancy[d];
@@ -594,12 +617,14 @@ static void facts_constant(lilac_axis_facts *result, const lilac_axis_operation 
         set_constant(result, type, value);
         return;
     }
-    if (given == NULL)
+    if (given == NULL) {
         return;
+    }
     bool one = given->kind != LILAC_TILE_ATTR_DENSE || given->count == 1;
     int64_t v = integer_bits(type) > 0 ? MAX_DIVISIBILITY : 1;
-    for (uint32_t i = 0; given->kind == LILAC_TILE_ATTR_DENSE && i < given->count; i++)
+    for (uint32_t i = 0; given->kind == LILAC_TILE_ATTR_DENSE && i < given->count; i++) {
         v = min_i64(v, power_of_two_in(given->integers[i]));
+    }
     for (uint32_t d = 0; d < result->rank; d++) {
         result->divisibility[d] = integer_bits(type) > 0 && !one ? v : 1;
         result->constancy[d] = one ? extent(type, d) : 1;
@@ -615,13 +640,16 @@ static void facts_copy(lilac_axis_facts *result, const lilac_axis_operation *in)
 /* Whatever an element-wise operation computes, equal operands give equal results. */
 static void facts_elementwise(lilac_axis_facts *result, const lilac_axis_operation *in) {
     const lilac_tile_op *op = in->op;
-    if (op->operand_count == 0)
+    if (op->operand_count == 0) {
         return;
+    }
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t k = MAX_DIVISIBILITY;
-        for (uint32_t i = 0; i < op->operand_count; i++)
-            if (in->operands[i]->rank == result->rank)
+        for (uint32_t i = 0; i < op->operand_count; i++) {
+            if (in->operands[i]->rank == result->rank) {
                 k = min_i64(k, in->operands[i]->constancy[d]);
+            }
+        }
         result->constancy[d] = min_i64(k, extent(op->results[0].type, d));
     }
 }
@@ -630,10 +658,11 @@ static void facts_bits(lilac_axis_facts *result, const lilac_axis_operation *in)
     const lilac_tile_type *from = in->op->operands[0].value->type;
     bool numbers = (integer_bits(from) > 0 || lilac_tile_is_pointer(from)) &&
                    (integer_bits(in->type) > 0 || lilac_tile_is_pointer(in->type));
-    if (numbers)
+    if (numbers) {
         change_unit(result, in->a, lilac_axis_unit(from), in->unit);
-    else
+    } else {
         facts_elementwise(result, in);
+    }
     result->constant = false;
 }
 
@@ -641,11 +670,13 @@ static void facts_bits(lilac_axis_facts *result, const lilac_axis_operation *in)
 
 static bool all_constant(const lilac_tile_op *op, const lilac_axis_facts *const *operands,
                          int64_t values[3]) {
-    if (op->operand_count == 0 || op->operand_count > 3)
+    if (op->operand_count == 0 || op->operand_count > 3) {
         return false;
+    }
     for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (!operands[i]->constant)
+        if (!operands[i]->constant) {
             return false;
+        }
         values[i] = operands[i]->value;
     }
     return true;
@@ -664,8 +695,9 @@ lilac_axis_operation lilac_axis_operation_of(const lilac_tile_op *op, uint32_t i
 static void clamp_to_shape(lilac_axis_facts *result, const lilac_tile_type *type) {
     for (uint32_t d = 0; d < result->rank; d++) {
         int64_t size = extent(type, d);
-        if (result->contiguity[d] > size)
+        if (result->contiguity[d] > size) {
             result->contiguity[d] = size; /* one block of all there is, with the same start */
+        }
         result->constancy[d] = min_i64(result->constancy[d], size);
     }
 }

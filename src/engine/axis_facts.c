@@ -39,16 +39,18 @@ typedef struct sweep {
 
 static bool is_tracked(const lilac_tile_type *type) {
     const lilac_tile_type *element = lilac_tile_element(type);
-    if (type->kind == LILAC_TILE_TENSOR && type->rank > LILAC_MAX_RANK)
+    if (type->kind == LILAC_TILE_TENSOR && type->rank > LILAC_MAX_RANK) {
         return false;
+    }
     return element->kind == LILAC_TILE_POINTER ||
            (element->kind == LILAC_TILE_SCALAR && !lilac_scalar_is_float(element->scalar));
 }
 
 static const lilac_axis_facts *facts_or_ones(sweep *run, const lilac_tile_value *value) {
     const lilac_axis_facts *known = run->analysis->facts[value->id];
-    if (known != NULL)
+    if (known != NULL) {
         return known;
+    }
     const lilac_tile_type *type = value->type;
     uint32_t rank = type->kind == LILAC_TILE_TENSOR && type->rank > 0 ? type->rank : 1;
     rank = rank <= LILAC_MAX_RANK ? rank : 1;
@@ -61,9 +63,11 @@ static const lilac_axis_facts *facts_or_ones(sweep *run, const lilac_tile_value 
 
 static bool is_equal(const lilac_axis_facts *a, const lilac_axis_facts *b) {
     size_t size = a->rank * sizeof a->contiguity[0];
-    for (uint32_t d = 0; d < a->rank; d++)
-        if ((a->stride_known >> d & 1) && a->stride[d] != b->stride[d])
+    for (uint32_t d = 0; d < a->rank; d++) {
+        if ((a->stride_known >> d & 1) && a->stride[d] != b->stride[d]) {
             return false;
+        }
+    }
     return a->stride_known == b->stride_known && a->origin == b->origin && a->rank == b->rank &&
            a->constant == b->constant && a->value == b->value &&
            a->non_negative == b->non_negative && memcmp(a->contiguity, b->contiguity, size) == 0 &&
@@ -74,8 +78,9 @@ static bool is_equal(const lilac_axis_facts *a, const lilac_axis_facts *b) {
 static void set(sweep *run, const lilac_tile_value *value, const lilac_axis_facts *facts) {
     lilac_axis_facts **place = &run->analysis->facts[value->id];
     run->visited[value->id] = 1;
-    if (*place == NULL)
+    if (*place == NULL) {
         *place = lilac_arena_new(run->arena, lilac_axis_facts);
+    }
     **place = *facts;
 }
 
@@ -90,32 +95,37 @@ static void set_unknown(sweep *run, const lilac_tile_value *value) {
 static void assume_attribute(const lilac_tile_attributes *attributes, const char *name,
                              int64_t *facts, const lilac_tile_type *type, bool bounded) {
     const lilac_tile_attribute *given = lilac_tile_find(attributes, name);
-    if (given == NULL)
+    if (given == NULL) {
         return;
+    }
     uint32_t rank = type->kind == LILAC_TILE_TENSOR && type->rank > 0 ? type->rank : 1;
     for (uint32_t d = 0; d < rank; d++) {
         int64_t value = 1;
-        if (given->kind == LILAC_TILE_ATTR_INTEGER)
+        if (given->kind == LILAC_TILE_ATTR_INTEGER) {
             value = given->integer;
-        else if ((given->kind == LILAC_TILE_ATTR_DENSE ||
-                  given->kind == LILAC_TILE_ATTR_INTEGERS) &&
-                 given->count > 0)
+        } else if ((given->kind == LILAC_TILE_ATTR_DENSE ||
+                    given->kind == LILAC_TILE_ATTR_INTEGERS) &&
+                   given->count > 0) {
             value = given->integers[given->count == 1 ? 0 : (d < given->count ? d : 0)];
-        if (value <= 0)
+        }
+        if (value <= 0) {
             continue;
+        }
         value = power_of_two_in(value);
-        if (bounded)
+        if (bounded) {
             value = min_i64(value, type->kind == LILAC_TILE_TENSOR && d < type->rank
                                        ? power_of_two_in(type->shape[d])
                                        : 1);
+        }
         facts[d] = max_i64(facts[d], value);
     }
 }
 
 static void assume_attributes(lilac_axis_facts *facts, const lilac_tile_attributes *attributes,
                               const lilac_tile_type *type) {
-    if (attributes->count == 0)
+    if (attributes->count == 0) {
         return;
+    }
     assume_attribute(attributes, "tt.contiguity", facts->contiguity, type, true);
     assume_attribute(attributes, "tt.constancy", facts->constancy, type, true);
     assume_attribute(attributes, "tt.divisibility", facts->divisibility, type, false);
@@ -126,8 +136,9 @@ static void assume_attributes(lilac_axis_facts *facts, const lilac_tile_attribut
 /* Joins the facts of a carried value with those of `incoming`, its init or the value yielded for
  * it. */
 static void carry(sweep *run, const lilac_tile_value *value, const lilac_tile_value *incoming) {
-    if (!is_tracked(value->type))
+    if (!is_tracked(value->type)) {
         return;
+    }
     if (run->round > MOST_SWEEPS) {
         set_unknown(run, value);
         return;
@@ -140,17 +151,20 @@ static void carry(sweep *run, const lilac_tile_value *value, const lilac_tile_va
     const lilac_axis_facts *old = facts_or_ones(run, value);
     lilac_axis_facts *joined = &run->scratch;
     lilac_axis_join(joined, old, in, lilac_axis_unit(value->type));
-    if (is_equal(joined, old))
+    if (is_equal(joined, old)) {
         return;
+    }
     run->changed = true;
-    if (run->round >= PRECISE_SWEEPS)
+    if (run->round >= PRECISE_SWEEPS) {
         lilac_axis_unknown(joined, joined->rank);
+    }
     set(run, value, joined);
 }
 
 static void copy_facts(sweep *run, const lilac_tile_value *to, const lilac_tile_value *from) {
-    if (is_tracked(to->type))
+    if (is_tracked(to->type)) {
         set(run, to, facts_or_ones(run, from));
+    }
 }
 
 static void sweep_region(sweep *run, lilac_tile_region *region);
@@ -165,36 +179,43 @@ static void sweep_for(sweep *run, lilac_tile_op *op) {
     counter->non_negative =
         lower->non_negative && lilac_tile_find(&op->attributes, "unsignedCmp") == NULL;
     set(run, lilac_tile_induction_variable(op), counter);
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         carry(run, lilac_tile_iteration_argument(op, i), lilac_tile_init(op, i));
+    }
     sweep_region(run, op->regions[0]);
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         carry(run, lilac_tile_iteration_argument(op, i), lilac_tile_next(op, i));
-    for (uint32_t i = 0; i < op->result_count; i++)
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
         copy_facts(run, &op->results[i], lilac_tile_iteration_argument(op, i));
+    }
 }
 
 /* scf.while: before(carried) … scf.condition(%c) passed;  after(passed) … scf.yield carried */
 static void sweep_while(sweep *run, lilac_tile_op *op) {
     uint32_t carried = lilac_tile_carried_count(op);
-    for (uint32_t i = 0; i < carried; i++)
+    for (uint32_t i = 0; i < carried; i++) {
         carry(run, lilac_tile_iteration_argument(op, i), lilac_tile_init(op, i));
+    }
     sweep_region(run, op->regions[0]);
     for (uint32_t i = 0; i < op->result_count; i++) {
         copy_facts(run, lilac_tile_passed_argument(op, i), lilac_tile_passed(op, i));
         copy_facts(run, &op->results[i], lilac_tile_passed(op, i));
     }
     sweep_region(run, op->regions[1]);
-    for (uint32_t i = 0; i < carried; i++)
+    for (uint32_t i = 0; i < carried; i++) {
         carry(run, lilac_tile_iteration_argument(op, i), lilac_tile_next(op, i));
+    }
 }
 
 static void sweep_if(sweep *run, lilac_tile_op *op) {
-    for (uint32_t r = 0; r < op->region_count; r++)
+    for (uint32_t r = 0; r < op->region_count; r++) {
         sweep_region(run, op->regions[r]);
+    }
     for (uint32_t i = 0; i < op->result_count; i++) {
-        if (!is_tracked(op->results[i].type))
+        if (!is_tracked(op->results[i].type)) {
             continue;
+        }
         lilac_axis_join(&run->scratch, facts_or_ones(run, lilac_tile_yielded(op, 0, i)),
                         facts_or_ones(run, lilac_tile_yielded(op, 1, i)),
                         lilac_axis_unit(op->results[i].type));
@@ -207,11 +228,13 @@ static void sweep_if(sweep *run, lilac_tile_op *op) {
 static void sweep_plain(sweep *run, lilac_tile_op *op) {
     const lilac_axis_facts *operands[MANY_OPERANDS];
     bool few = op->operand_count <= MANY_OPERANDS;
-    for (uint32_t i = 0; few && i < op->operand_count; i++)
+    for (uint32_t i = 0; few && i < op->operand_count; i++) {
         operands[i] = facts_or_ones(run, op->operands[i].value);
+    }
     for (uint32_t i = 0; i < op->result_count; i++) {
-        if (!is_tracked(op->results[i].type))
+        if (!is_tracked(op->results[i].type)) {
             continue;
+        }
         if (!few) {
             set_unknown(run, &op->results[i]);
             continue;
@@ -225,22 +248,24 @@ static void sweep_plain(sweep *run, lilac_tile_op *op) {
 }
 
 static void sweep_other(sweep *run, lilac_tile_op *op) {
-    for (uint32_t r = 0; r < op->region_count; r++)
+    for (uint32_t r = 0; r < op->region_count; r++) {
         sweep_region(run, op->regions[r]);
+    }
     sweep_plain(run, op);
 }
 
 static void sweep_region(sweep *run, lilac_tile_region *region) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-            if (op->code == LILAC_TILE_OP_SCF_FOR)
+            if (op->code == LILAC_TILE_OP_SCF_FOR) {
                 sweep_for(run, op);
-            else if (op->code == LILAC_TILE_OP_SCF_WHILE)
+            } else if (op->code == LILAC_TILE_OP_SCF_WHILE) {
                 sweep_while(run, op);
-            else if (op->code == LILAC_TILE_OP_SCF_IF)
+            } else if (op->code == LILAC_TILE_OP_SCF_IF) {
                 sweep_if(run, op);
-            else
+            } else {
                 sweep_other(run, op);
+            }
         }
     }
 }
@@ -248,8 +273,9 @@ static void sweep_region(sweep *run, lilac_tile_region *region) {
 static void parameters(sweep *run, const lilac_tile_function *function) {
     for (uint32_t i = 0; i < function->parameter_count; i++) {
         const lilac_tile_value *value = function->parameters[i];
-        if (!is_tracked(value->type))
+        if (!is_tracked(value->type)) {
             continue;
+        }
         lilac_axis_facts facts;
         lilac_axis_unknown(&facts, value->type->kind == LILAC_TILE_TENSOR && value->type->rank > 0
                                        ? value->type->rank
@@ -264,8 +290,9 @@ void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena *arena,
     lilac_tile_number(function);
     result->count = function->value_count;
     result->facts = lilac_arena_array(arena, lilac_axis_facts *, function->value_count);
-    if (function->body == NULL)
+    if (function->body == NULL) {
         return;
+    }
     sweep run = {.analysis = result,
                  .arena = arena,
                  .visited = lilac_arena_array(arena, uint8_t, function->value_count)};
@@ -281,7 +308,8 @@ void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena *arena,
 
 const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis *analysis,
                                             const lilac_tile_value *value) {
-    if (value->id >= analysis->count || analysis->facts[value->id] == NULL)
+    if (value->id >= analysis->count || analysis->facts[value->id] == NULL) {
         return &nothing;
+    }
     return analysis->facts[value->id];
 }

@@ -20,25 +20,30 @@ static void set_stride(lilac_axis_facts *facts, uint32_t dim, int64_t stride) {
 
 /* The strides of a scalar or of a tensor whose elements are equal. */
 static void uniform(lilac_axis_facts *result, int64_t origin) {
-    for (uint32_t d = 0; d < result->rank; d++)
+    for (uint32_t d = 0; d < result->rank; d++) {
         set_stride(result, d, 0);
+    }
     result->origin = origin;
 }
 
 static void same(lilac_axis_facts *result, const lilac_axis_facts *a) {
-    for (uint32_t d = 0; d < result->rank && d < a->rank; d++)
-        if (has_stride(a, d))
+    for (uint32_t d = 0; d < result->rank && d < a->rank; d++) {
+        if (has_stride(a, d)) {
             set_stride(result, d, a->stride[d]);
+        }
+    }
     result->origin = max_i64(a->origin, 1);
 }
 
 static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac_axis_facts *b,
                 int64_t unit) {
     int64_t stride;
-    for (uint32_t d = 0; d < result->rank; d++)
+    for (uint32_t d = 0; d < result->rank; d++) {
         if (has_stride(a, d) && has_stride(b, d) &&
-            !__builtin_add_overflow(a->stride[d], b->stride[d], &stride))
+            !__builtin_add_overflow(a->stride[d], b->stride[d], &stride)) {
             set_stride(result, d, stride);
+        }
+    }
     int64_t origin = max_i64(b->origin, 1);
     origin = origin > MAX_DIVISIBILITY / unit ? MAX_DIVISIBILITY : origin * unit;
     result->origin = min_i64(max_i64(a->origin, 1), origin);
@@ -46,28 +51,35 @@ static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac
 
 static void product(lilac_axis_facts *result, const lilac_axis_facts *a, int64_t factor) {
     int64_t stride, power = power_of_two_in(factor), origin = max_i64(a->origin, 1);
-    for (uint32_t d = 0; d < result->rank; d++)
-        if (has_stride(a, d) && !__builtin_mul_overflow(a->stride[d], factor, &stride))
+    for (uint32_t d = 0; d < result->rank; d++) {
+        if (has_stride(a, d) && !__builtin_mul_overflow(a->stride[d], factor, &stride)) {
             set_stride(result, d, stride);
+        }
+    }
     result->origin = origin > MAX_DIVISIBILITY / power ? MAX_DIVISIBILITY : origin * power;
 }
 
 static void expand(lilac_axis_facts *result, const lilac_axis_facts *a, uint32_t axis) {
-    if (axis >= result->rank)
+    if (axis >= result->rank) {
         return;
+    }
     set_stride(result, axis, 0);
-    for (uint32_t d = 0; d < a->rank && d + 1 < LILAC_MAX_RANK; d++)
-        if (has_stride(a, d))
+    for (uint32_t d = 0; d < a->rank && d + 1 < LILAC_MAX_RANK; d++) {
+        if (has_stride(a, d)) {
             set_stride(result, d < axis ? d : d + 1, a->stride[d]);
+        }
+    }
     result->origin = max_i64(a->origin, 1);
 }
 
 static void broadcast(lilac_axis_facts *result, const lilac_axis_facts *a,
                       const lilac_tile_type *from) {
     same(result, a);
-    for (uint32_t d = 0; d < result->rank && d < from->rank; d++)
-        if (from->shape[d] == 1)
+    for (uint32_t d = 0; d < result->rank && d < from->rank; d++) {
+        if (from->shape[d] == 1) {
             set_stride(result, d, 0);
+        }
+    }
 }
 
 /* Types narrower than offsets wrap. */
@@ -105,14 +117,16 @@ static void strides_pointer_sum(lilac_axis_facts *result, const lilac_axis_opera
 }
 
 static void strides_product(lilac_axis_facts *result, const lilac_axis_operation *in) {
-    if (in->a->constant || in->b->constant)
+    if (in->a->constant || in->b->constant) {
         product(result, in->a->constant ? in->b : in->a,
                 in->a->constant ? in->a->value : in->b->value);
+    }
 }
 
 static void strides_shift_left(lilac_axis_facts *result, const lilac_axis_operation *in) {
-    if (in->b->constant && in->b->value >= 0 && in->b->value < 31)
+    if (in->b->constant && in->b->value >= 0 && in->b->value < 31) {
         product(result, in->a, INT64_C(1) << in->b->value);
+    }
 }
 
 static void strides_same(lilac_axis_facts *result, const lilac_axis_operation *in) {
@@ -120,8 +134,9 @@ static void strides_same(lilac_axis_facts *result, const lilac_axis_operation *i
 }
 
 static void strides_extend_unsigned(lilac_axis_facts *result, const lilac_axis_operation *in) {
-    if (in->a->non_negative)
+    if (in->a->non_negative) {
         same(result, in->a);
+    }
 }
 
 /* NULL: the strides of the results are not known. */
@@ -141,8 +156,9 @@ void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint3
         uniform(result, max_i64(result->divisibility[0], 1));
         return;
     }
-    if (may_wrap(type) || type->rank == 0)
+    if (may_wrap(type) || type->rank == 0) {
         return;
+    }
     if (result->constant) {
         uniform(result, power_of_two_in(result->value));
         return;
@@ -156,8 +172,10 @@ void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint3
 void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a,
                              const lilac_axis_facts *b) {
     result->stride_known = 0;
-    for (uint32_t d = 0; d < a->rank && d < b->rank; d++)
-        if (has_stride(a, d) && has_stride(b, d) && a->stride[d] == b->stride[d])
+    for (uint32_t d = 0; d < a->rank && d < b->rank; d++) {
+        if (has_stride(a, d) && has_stride(b, d) && a->stride[d] == b->stride[d]) {
             set_stride(result, d, a->stride[d]);
+        }
+    }
     result->origin = min_i64(max_i64(a->origin, 1), max_i64(b->origin, 1));
 }

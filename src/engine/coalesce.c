@@ -40,8 +40,9 @@ static void replicated(lilac_layout *layout, const lilac_target *target) {
  * dimension of the order. */
 static void distribute(uint32_t *counts, uint32_t rank, const uint32_t *order, int64_t *room,
                        int64_t count, int64_t limit, bool slow) {
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         counts[d] = 1;
+    }
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t k = 0; k < rank; k++) {
             uint32_t i = slow ? rank - 1 - k : k, d = order[i];
@@ -95,8 +96,9 @@ const lilac_layout *lilac_coalesce_blocked(assignment *a, const lilac_tile_type 
 
 const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type *type) {
     uint32_t order[LILAC_MAX_RANK];
-    for (uint32_t i = 0; i < type->rank; i++)
+    for (uint32_t i = 0; i < type->rank; i++) {
         order[i] = type->rank - 1 - i;
+    }
     return lilac_coalesce_blocked(a, type, order, 1);
 }
 
@@ -114,8 +116,9 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lis
 int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type,
                                 const lilac_layout *layout) {
     int64_t warp = a->target->arch->warp_size, count = a->target->num_warps;
-    for (uint32_t i = 0; i < layout->in[0].bits; i++)
+    for (uint32_t i = 0; i < layout->in[0].bits; i++) {
         count <<= layout->columns[i] != 0;
+    }
     return max_i64(count - max_i64(lilac_tile_element_count(type) / warp, 1), 0);
 }
 
@@ -135,11 +138,14 @@ static bool same_order(const uint32_t *a, const uint32_t *b, uint32_t rank) {
 
 /* Adds a width to a list unless the list contains it or is full. */
 static void add_width(int64_t *widths, uint32_t *count, int64_t width) {
-    for (uint32_t i = 0; i < *count; i++)
-        if (widths[i] == width)
+    for (uint32_t i = 0; i < *count; i++) {
+        if (widths[i] == width) {
             return;
-    if (*count < DIFFERENT_WIDTHS)
+        }
+    }
+    if (*count < DIFFERENT_WIDTHS) {
         widths[(*count)++] = width;
+    }
 }
 
 /* The distinct orders and widths of the accesses of a component. */
@@ -166,25 +172,31 @@ static void collect(choices *result, const layout_anchor *first) {
         const memory_access *access = &anchor->access;
         uint32_t o = 0;
         while (o < result->order_count &&
-               !same_order(result->orders[o], access->global.order, access->type->rank))
+               !same_order(result->orders[o], access->global.order, access->type->rank)) {
             o++;
-        if (o == result->order_count && o < DIFFERENT_ORDERS)
+        }
+        if (o == result->order_count && o < DIFFERENT_ORDERS) {
             result->orders[result->order_count++] = access->global.order;
+        }
         add_width(result->widths, &result->width_count, vector_of(access));
     }
     result->vector_count = result->width_count;
-    for (const layout_anchor *anchor = first; anchor != NULL; anchor = anchor->next)
+    for (const layout_anchor *anchor = first; anchor != NULL; anchor = anchor->next) {
         add_width(result->widths, &result->width_count, anchor->access.global.thread_run);
+    }
 }
 
 /* Adds a layout to a list unless the list contains it or is full. */
 static void add(const lilac_layout **list, uint32_t *count, uint32_t most,
                 const lilac_layout *layout) {
-    for (uint32_t i = 0; i < *count; i++)
-        if (list[i] == layout)
+    for (uint32_t i = 0; i < *count; i++) {
+        if (list[i] == layout) {
             return;
-    if (layout != NULL && *count < most)
+        }
+    }
+    if (layout != NULL && *count < most) {
         list[(*count)++] = layout;
+    }
 }
 
 /* The number of lanes along order[0] that cover `bytes`; 0, which means all lanes, for 0. */
@@ -266,8 +278,9 @@ void lilac_coalesce_own(assignment *a, layout_anchor *anchor) {
             lilac_coalesce_shaped(a, access->type, &shape));
         shape.vector = vector;
     }
-    if (access->type->rank < 2)
+    if (access->type->rank < 2) {
         return;
+    }
     for (size_t i = 0; i < sizeof own_forms / sizeof *own_forms; i++) {
         shape.tile = own_forms[i].rows ? most_rows(a, access) : 0;
         shape.lanes = lanes_for(own_forms[i].lane_bytes, access, vector);
@@ -280,10 +293,12 @@ void lilac_coalesce_own(assignment *a, layout_anchor *anchor) {
  * width. */
 static int64_t most_across(const layout_anchor *first, const uint32_t *order, int64_t width) {
     int64_t across = 1;
-    for (const layout_anchor *anchor = first; anchor != NULL; anchor = anchor->next)
+    for (const layout_anchor *anchor = first; anchor != NULL; anchor = anchor->next) {
         if (vector_of(&anchor->access) == width &&
-            same_order(anchor->access.global.order, order, anchor->access.type->rank))
+            same_order(anchor->access.global.order, order, anchor->access.type->rank)) {
             across = max_i64(across, across_of(&anchor->access));
+        }
+    }
     return across;
 }
 
@@ -293,21 +308,25 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_anchor *first, ui
     uint32_t count = 0;
     choices all;
     collect(&all, first);
-    for (uint32_t o = 0; o < all.order_count; o++)
+    for (uint32_t o = 0; o < all.order_count; o++) {
         for (uint32_t w = 0; w < all.width_count; w++) {
             blocked_shape shape = {.order = all.orders[o], .vector = all.widths[w]};
             shape.tile = most_across(first, all.orders[o], all.widths[w]);
             add(result, &count, most, lilac_coalesce_shaped(a, access->type, &shape));
             shape.copies = true;
-            if (kinds & CANDIDATES_COPIES)
+            if (kinds & CANDIDATES_COPIES) {
                 add(result, &count, most, lilac_coalesce_shaped(a, access->type, &shape));
+            }
         }
-    if (!(kinds & CANDIDATES_VARIED) || access->type->rank < 2 || a->failed)
+    }
+    if (!(kinds & CANDIDATES_VARIED) || access->type->rank < 2 || a->failed) {
         return a->failed ? 0 : count;
+    }
     for (uint32_t o = 0; o < all.order_count; o++) {
         blocked_shape shape = {.order = all.orders[o], .vector = 1};
-        for (uint32_t w = 0; w < all.vector_count; w++)
+        for (uint32_t w = 0; w < all.vector_count; w++) {
             shape.vector = max_i64(shape.vector, all.widths[w]);
+        }
         for (size_t i = 0; i < sizeof shared_forms / sizeof *shared_forms && !a->failed; i++) {
             const layout_form *form = &shared_forms[i];
             shape.lanes = lanes_for(form->lane_bytes, access, shape.vector);

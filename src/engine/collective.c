@@ -10,12 +10,14 @@
 static bool is_commutative(const lilac_tile_op *op, uint32_t i) {
     const lilac_tile_block *block = op->regions[0]->first;
     const lilac_tile_op *end = block->last;
-    if (end == NULL || i >= end->operand_count || block->argument_count <= i + op->operand_count)
+    if (end == NULL || i >= end->operand_count || block->argument_count <= i + op->operand_count) {
         return false;
+    }
     const lilac_tile_op *definition = end->operands[i].value->op;
     if (definition == NULL || definition->parent != block || definition->operand_count != 2 ||
-        !(lilac_tile_op_info_get(definition->code)->traits & LILAC_TILE_COMMUTATIVE))
+        !(lilac_tile_op_info_get(definition->code)->traits & LILAC_TILE_COMMUTATIVE)) {
         return false;
+    }
     const lilac_tile_value *first = definition->operands[0].value;
     const lilac_tile_value *second = definition->operands[1].value;
     const lilac_tile_value *a = block->arguments[i];
@@ -28,13 +30,15 @@ void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena, const li
     const lilac_tile_block *block = op->region_count > 0 ? op->regions[0]->first : NULL;
     *result = (lilac_plan_region){.count = op->operand_count, .operands = operands};
     result->reverse = lilac_tile_find_integer(&op->attributes, "reverse", 0) != 0;
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         operands[i] = (lilac_plan_operand){.element_bits =
                                                lilac_tile_element_bits(op->operands[i].value->type),
                                            .commutative = block != NULL && is_commutative(op, i)};
+    }
     for (const lilac_tile_op *inner = block != NULL ? block->first : NULL;
-         inner != NULL && inner != block->last; inner = inner->next)
+         inner != NULL && inner != block->last; inner = inner->next) {
         result->instructions++;
+    }
 }
 
 lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op) {

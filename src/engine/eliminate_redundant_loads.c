@@ -51,18 +51,21 @@ typedef struct elimination {
 /* The replicated bits of the thread's index: lanes, then warps. */
 static uint32_t find_copies(const lilac_layout *layout) {
     uint32_t thread_bits = 0;
-    for (uint32_t i = 1; i < layout->in_count && i < 3; i++)
+    for (uint32_t i = 1; i < layout->in_count && i < 3; i++) {
         thread_bits += layout->in[i].bits;
+    }
     return (uint32_t)(lilac_layout_free_mask(layout) >> layout->in[0].bits & low_bits(thread_bits));
 }
 
 static uint32_t copies(elimination *t, const lilac_tile_type *type) {
     const lilac_layout *layout = type->layout;
     copies_of *known = &t->known[((uintptr_t)layout >> 6) % KNOWN_LAYOUTS];
-    if (layout == NULL || !lilac_tile_is_tensor(type))
+    if (layout == NULL || !lilac_tile_is_tensor(type)) {
         return 0;
-    if (known->layout != layout)
+    }
+    if (known->layout != layout) {
         *known = (copies_of){layout, find_copies(layout)};
+    }
     return known->mask;
 }
 
@@ -71,15 +74,17 @@ static uint32_t copies(elimination *t, const lilac_tile_type *type) {
 /* Removes the bits from the mask of a value that are not in `idle`. */
 static void need(elimination *t, const lilac_tile_value *value, uint32_t idle) {
     uint32_t left = t->idle[value->id] & idle;
-    if (left == t->idle[value->id])
+    if (left == t->idle[value->id]) {
         return;
+    }
     t->idle[value->id] = left;
     t->changed = true;
 }
 
 static void need_all(elimination *t, const lilac_tile_op *op, uint32_t idle) {
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         need(t, op->operands[i].value, idle);
+    }
 }
 
 /* The iteration argument and the result of a carried value are needed in the same threads. */
@@ -92,16 +97,18 @@ static void need_both(elimination *t, const lilac_tile_value *a, const lilac_til
  * reshape may have any layout (`allow_reorder`). */
 static bool stays_in_threads(const lilac_tile_op *op) {
     uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
-    if (traits & LILAC_TILE_SHAPE)
+    if (traits & LILAC_TILE_SHAPE) {
         return op->code != LILAC_TILE_OP_TT_RESHAPE;
+    }
     return (traits & LILAC_TILE_PURE) != 0 && (traits & LILAC_TILE_ELEMENTWISE) != 0 &&
            op->region_count == 0;
 }
 
 static uint32_t idle_of_results(const elimination *t, const lilac_tile_op *op) {
     uint32_t idle = t->threads;
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         idle &= t->idle[op->results[i].id];
+    }
     return idle;
 }
 
@@ -137,15 +144,18 @@ static void visit_while(elimination *t, const lilac_tile_op *op) {
 
 static void visit_if(elimination *t, const lilac_tile_op *op) {
     need_all(t, op, 0);
-    for (uint32_t r = 0; r < op->region_count; r++)
-        for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t r = 0; r < op->region_count; r++) {
+        for (uint32_t i = 0; i < op->result_count; i++) {
             need(t, lilac_tile_yielded(op, r, i), t->idle[op->results[i].id]);
+        }
+    }
 }
 
 static void mark(elimination *t, lilac_tile_op *load) {
     uint32_t idle = skipped(t, load);
-    if (idle == 0)
+    if (idle == 0) {
         return;
+    }
     lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
                                       .name = t->name,
                                       .type = lilac_tile_scalar(t->module, LILAC_I32),
@@ -160,10 +170,11 @@ static void visit(elimination *t, lilac_tile_op *op) {
         need_all(t, op, copies(t, op->operands[0].value->type));
         break;
     case LILAC_TILE_OP_TT_LOAD:
-        if (t->marking)
+        if (t->marking) {
             mark(t, op);
-        else
+        } else {
             need_all(t, op, skipped(t, op));
+        }
         break;
     case LILAC_TILE_OP_SCF_FOR:
         visit_loop(t, op);
@@ -187,8 +198,9 @@ static void sweep(elimination *t, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (lilac_tile_op *op = block->last; op != NULL; op = op->previous) {
             visit(t, op);
-            for (uint32_t r = op->region_count; r-- > 0;)
+            for (uint32_t r = op->region_count; r-- > 0;) {
                 sweep(t, op->regions[r]);
+            }
         }
     }
 }
@@ -203,10 +215,12 @@ typedef struct survey {
 
 static void look(void *data, lilac_tile_op *op) {
     survey *s = data;
-    if (op->code == LILAC_TILE_OP_TT_LOAD)
+    if (op->code == LILAC_TILE_OP_TT_LOAD) {
         s->copies |= copies(s->t, op->results[0].type) >> s->t->lane_bits != 0;
-    for (uint32_t r = 0; r < op->region_count; r++)
+    }
+    for (uint32_t r = 0; r < op->region_count; r++) {
         s->blocks |= op->regions[r]->first != NULL && op->regions[r]->first->next != NULL;
+    }
 }
 
 static void eliminate(lilac_tile_function *function, const lilac_target *target, bool *changed) {
@@ -215,14 +229,16 @@ static void eliminate(lilac_tile_function *function, const lilac_target *target,
                      .threads = target->arch->warp_size * target->num_warps - 1};
     survey s = {.t = &t};
     lilac_tile_walk(function->body, look, &s);
-    if (!s.copies || s.blocks || function->body->first->next != NULL)
+    if (!s.copies || s.blocks || function->body->first->next != NULL) {
         return;
+    }
     lilac_arena *arena = lilac_arena_create();
     lilac_tile_number(function);
     t.name = lilac_intern_string(function->module->context, "lilac.idle");
     t.idle = lilac_arena_array(arena, uint32_t, function->value_count + 1);
-    for (uint32_t i = 0; i < function->value_count; i++)
+    for (uint32_t i = 0; i < function->value_count; i++) {
         t.idle[i] = t.threads;
+    }
     do {
         t.changed = false;
         sweep(&t, function->body);
@@ -237,8 +253,10 @@ bool lilac_engine_eliminate_redundant_loads(lilac_tile_module *module, const lil
                                             bool *changed) {
     *changed = false;
     for (lilac_tile_function *function = module->functions; function != NULL;
-         function = function->next)
-        if (function->body != NULL)
+         function = function->next) {
+        if (function->body != NULL) {
             eliminate(function, target, changed);
+        }
+    }
     return true;
 }

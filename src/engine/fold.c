@@ -77,8 +77,9 @@ static bool fold_shr_u(const folding *f, uint64_t *bits) {
 
 /* Rounds down: an arithmetic shift that does not rely on the host's. */
 static bool fold_shr_s(const folding *f, uint64_t *bits) {
-    if (f->ub >= lilac_scalar_bits(f->scalar))
+    if (f->ub >= lilac_scalar_bits(f->scalar)) {
         return false;
+    }
     *bits = f->a < 0 ? ~((~(uint64_t)f->a) >> f->ub) : (uint64_t)f->a >> f->ub;
     return true;
 }
@@ -113,24 +114,26 @@ static bool fold_select(const folding *f, uint64_t *bits) {
 /* i1 is compared as 0 and -1 where the predicate is signed. */
 static bool fold_compare(const folding *f, uint64_t *bits) {
     lilac_name predicate = lilac_tile_find_text(&f->op->attributes, "predicate");
-    if (predicate == NULL)
+    if (predicate == NULL) {
         return false;
+    }
     if (strcmp(predicate, "eq") == 0 || strcmp(predicate, "ne") == 0) {
         *bits = (f->a == f->b) == (predicate[0] == 'e');
         return true;
     }
     bool less = predicate[0] == 'u' ? f->ua < f->ub : f->a < f->b, equal = f->a == f->b;
     const char *relation = predicate + 1;
-    if (strcmp(relation, "lt") == 0)
+    if (strcmp(relation, "lt") == 0) {
         *bits = less;
-    else if (strcmp(relation, "le") == 0)
+    } else if (strcmp(relation, "le") == 0) {
         *bits = less || equal;
-    else if (strcmp(relation, "gt") == 0)
+    } else if (strcmp(relation, "gt") == 0) {
         *bits = !less && !equal;
-    else if (strcmp(relation, "ge") == 0)
+    } else if (strcmp(relation, "ge") == 0) {
         *bits = !less;
-    else
+    } else {
         return false;
+    }
     return true;
 }
 
@@ -142,27 +145,31 @@ static bool can_divide(const folding *f) {
 }
 
 static bool fold_div_s(const folding *f, uint64_t *bits) {
-    if (!can_divide(f))
+    if (!can_divide(f)) {
         return false;
+    }
     *bits = (uint64_t)(f->a / f->b);
     return true;
 }
 
 static bool fold_rem_s(const folding *f, uint64_t *bits) {
-    if (!can_divide(f))
+    if (!can_divide(f)) {
         return false;
+    }
     *bits = (uint64_t)(f->a % f->b);
     return true;
 }
 
 /* a / b rounded towards minus infinity, or towards plus infinity. */
 static bool divide_rounded(const folding *f, bool up, uint64_t *bits) {
-    if (!can_divide(f))
+    if (!can_divide(f)) {
         return false;
+    }
     int64_t quotient = f->a / f->b;
     bool negative = (f->a < 0) != (f->b < 0);
-    if (f->a % f->b != 0 && negative != up)
+    if (f->a % f->b != 0 && negative != up) {
         quotient += up ? 1 : -1;
+    }
     *bits = (uint64_t)quotient;
     return true;
 }
@@ -176,22 +183,25 @@ static bool fold_ceil_div_s(const folding *f, uint64_t *bits) {
 }
 
 static bool fold_div_u(const folding *f, uint64_t *bits) {
-    if (f->ub == 0)
+    if (f->ub == 0) {
         return false;
+    }
     *bits = f->ua / f->ub;
     return true;
 }
 
 static bool fold_rem_u(const folding *f, uint64_t *bits) {
-    if (f->ub == 0)
+    if (f->ub == 0) {
         return false;
+    }
     *bits = f->ua % f->ub;
     return true;
 }
 
 static bool fold_ceil_div_u(const folding *f, uint64_t *bits) {
-    if (f->ub == 0)
+    if (f->ub == 0) {
         return false;
+    }
     *bits = f->ua / f->ub + (f->ua % f->ub != 0);
     return true;
 }
@@ -219,16 +229,18 @@ static fold_function *const fold_of[LILAC_TILE_OP_COUNT] = {
 
 bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t *result) {
     if (fold_of[op->code] == NULL || op->result_count != 1 || op->operand_count == 0 ||
-        !is_integer(&op->results[0]) || !is_integer(op->operands[0].value))
+        !is_integer(&op->results[0]) || !is_integer(op->operands[0].value)) {
         return false;
+    }
     folding f = {.op = op, .scalar = scalar_of(op->operands[0].value), .a = operands[0]};
     f.b = op->operand_count > 1 ? operands[1] : 0;
     f.c = op->operand_count > 2 ? operands[2] : 0;
     f.ua = lilac_scalar_mask(f.scalar, (uint64_t)f.a);
     f.ub = lilac_scalar_mask(f.scalar, (uint64_t)f.b);
     uint64_t bits;
-    if (!fold_of[op->code](&f, &bits))
+    if (!fold_of[op->code](&f, &bits)) {
         return false;
+    }
     *result = lilac_scalar_signed(scalar_of(&op->results[0]), bits);
     return true;
 }

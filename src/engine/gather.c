@@ -62,19 +62,23 @@ uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const u
     const lilac_tile_type *type = op->results[0].type;
     uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0), count = 0;
     uint32_t first[LILAC_MAX_RANK], next = 0;
-    if (axis >= type->rank)
+    if (axis >= type->rank) {
         return 0;
+    }
     first[next++] = axis;
-    for (uint32_t i = 0; i < type->rank; i++)
-        if (order[i] != axis)
+    for (uint32_t i = 0; i < type->rank; i++) {
+        if (order[i] != axis) {
             first[next++] = order[i];
+        }
+    }
     const uint32_t bits = lilac_tile_element_bits(type);
     const int64_t sector = (int64_t)a->target->arch->sector_bytes * 8 / (bits < 8 ? 8 : bits);
     const bool fast = order[0] == axis;
     for (uint32_t i = 0; i < CANDIDATE_COUNT && count < most; i++) {
         const gather_candidate *c = &candidates[i];
-        if (c->axis_fast && !fast)
+        if (c->axis_fast && !fast) {
             continue;
+        }
         const blocked_shape shape = {.order = c->axis_first ? first : order,
                                      .vector = vector_of(c->vector, sector),
                                      .lanes = c->lanes,

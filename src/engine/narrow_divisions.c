@@ -62,10 +62,12 @@ static sign_function *const sign_of[LILAC_TILE_OP_COUNT] = {
 static bool is_natural(const lilac_tile_value *value, uint32_t depth) {
     const lilac_tile_op *op = value->op;
     int64_t number;
-    if (op == NULL || depth == 0)
+    if (op == NULL || depth == 0) {
         return false;
-    if (lilac_tile_constant(value, &number))
+    }
+    if (lilac_tile_constant(value, &number)) {
         return number >= 0;
+    }
     return sign_of[op->code] != NULL && sign_of[op->code](op, depth - 1);
 }
 
@@ -90,15 +92,19 @@ static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op
     lilac_tile_value *value = user->operands[index].value;
     bool is_unsigned = extension == LILAC_TILE_OP_ARITH_EXTUI;
     int64_t number;
-    if (value->op == NULL)
+    if (value->op == NULL) {
         return NULL;
-    if (value->op->code == extension && bits_of(value->op->operands[0].value) == 32)
+    }
+    if (value->op->code == extension && bits_of(value->op->operands[0].value) == 32) {
         return value->op->operands[0].value;
+    }
     if (!lilac_tile_constant(value, &number) || number < (is_unsigned ? 0 : INT32_MIN) ||
-        number > INT32_MAX)
+        number > INT32_MAX) {
         return NULL;
-    if (!make)
+    }
+    if (!make) {
         return value;
+    }
     lilac_tile_op *constant = lilac_tile_clone(module, value->op);
     lilac_tile_attribute given = *lilac_tile_find(&constant->attributes, "value");
     const lilac_tile_type *type = narrowed(module, value->type);
@@ -115,22 +121,27 @@ bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_til
     bool is_unsigned = extension == LILAC_TILE_OP_ARITH_EXTUI;
     lilac_tile_value *values[2];
     int64_t divisor;
-    if (extension == LILAC_TILE_OP_NONE || bits_of(&op->results[0]) != 64)
+    if (extension == LILAC_TILE_OP_NONE || bits_of(&op->results[0]) != 64) {
         return false;
-    for (uint32_t i = 0; i < 2; i++)
-        if (narrow_operand(module, op, i, extension, false) == NULL)
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        if (narrow_operand(module, op, i, extension, false) == NULL) {
             return false;
+        }
+    }
     if (!is_unsigned && !is_natural(op->operands[0].value, LOOK_BACK)) {
         bool constant = lilac_tile_constant(op->operands[1].value, &divisor);
-        if (constant ? divisor == -1 : !is_natural(op->operands[1].value, LOOK_BACK))
+        if (constant ? divisor == -1 : !is_natural(op->operands[1].value, LOOK_BACK)) {
             return false;
+        }
     }
     *count = 0;
     for (uint32_t i = 0; i < 2; i++) {
         bool constant = lilac_tile_constant(op->operands[i].value, &divisor);
         values[i] = narrow_operand(module, op, i, extension, true);
-        if (constant)
+        if (constant) {
             made[(*count)++] = values[i]->op;
+        }
     }
     const lilac_tile_type *type = narrowed(module, op->results[0].type);
     lilac_tile_op *narrow =

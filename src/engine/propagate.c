@@ -74,17 +74,20 @@ static void add_work(propagation *p) {
         const layout_rule rule = listed->relation->rule;
         bool memory = rule == RULE_MEMORY;
         int64_t work = rule == RULE_SAME ? lilac_assign_issues(op) : 0;
-        if (!memory && rule != RULE_SAME && rule != RULE_SHAPE)
+        if (!memory && rule != RULE_SAME && rule != RULE_SHAPE) {
             continue;
-        for (uint32_t k = memory ? 1 : 0; k < op->operand_count && !(memory && k > 1); k++)
+        }
+        for (uint32_t k = memory ? 1 : 0; k < op->operand_count && !(memory && k > 1); k++) {
             work = min_i64(work + chain[op->operands[k].value->id], MOST_WORK);
-        if (op->result_count == 1 && a->kind[op->results[0].id] == VALUE_CHEAP)
+        }
+        if (op->result_count == 1 && a->kind[op->results[0].id] == VALUE_CHEAP) {
             chain[op->results[0].id] = work;
-        else if (memory ? listed->anchor->access.global.kind != LILAC_PLAN_LOAD
-                        : op->result_count > 0)
+        } else if (memory ? listed->anchor->access.global.kind != LILAC_PLAN_LOAD
+                          : op->result_count > 0) {
             p->components[lilac_propagate_component(p, memory ? listed->anchor->node
                                                               : op->results[0].id)]
                 .work += listed->weight * work;
+        }
     }
 }
 
@@ -93,21 +96,24 @@ static void list_edges(propagation *p) {
     assignment *a = p->a;
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < a->edge_count; i++) {
-            if (a->edges[i].op == NULL)
+            if (a->edges[i].op == NULL) {
                 continue;
+            }
             uint32_t ends[2] = {lilac_propagate_component(p, a->edges[i].from),
                                 lilac_propagate_component(p, a->edges[i].to)};
             for (uint32_t e = 0; e < 2; e++) {
                 component *c = &p->components[ends[e]];
-                if (pass == 1)
+                if (pass == 1) {
                     c->edges[c->edge_count] = i;
+                }
                 c->edge_count++;
             }
         }
         for (uint32_t i = 0; pass == 0 && i < a->node_count; i++) {
             component *c = &p->components[i];
-            if (c->edge_count > 0)
+            if (c->edge_count > 0) {
                 c->edges = lilac_arena_array(a->arena, uint32_t, c->edge_count);
+            }
             c->edge_count = 0;
         }
     }
@@ -115,17 +121,20 @@ static void list_edges(propagation *p) {
 
 static void build_components(propagation *p) {
     assignment *a = p->a;
-    for (uint32_t i = 0; i < a->edge_count; i++)
-        if (a->edges[i].op == NULL)
+    for (uint32_t i = 0; i < a->edge_count; i++) {
+        if (a->edges[i].op == NULL) {
             lilac_propagate_unite(a->component,
                                   lilac_propagate_find(a->equality_class, a->edges[i].from),
                                   lilac_propagate_find(a->equality_class, a->edges[i].to));
+        }
+    }
     add_work(p);
     for (uint32_t i = a->anchor_count; i-- > 0;) {
         component *c = &p->components[lilac_propagate_component(p, a->anchors[i].node)];
         layout_anchor **list = a->anchors[i].is_memory ? &c->accesses : &c->collectives;
-        if (!a->anchors[i].is_memory && a->anchors[i].relation->price == NULL)
+        if (!a->anchors[i].is_memory && a->anchors[i].relation->price == NULL) {
             continue;
+        }
         a->anchors[i].next = *list;
         *list = &a->anchors[i];
     }
@@ -141,10 +150,12 @@ static bool is_alone(const component *c) {
 
 /* Do the accesses of the component differ in the order of their dimensions? */
 static bool has_two_orders(const component *c) {
-    for (const layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next)
+    for (const layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next) {
         if (memcmp(anchor->access.global.order, c->accesses->access.global.order,
-                   anchor->access.type->rank * sizeof *anchor->access.global.order) != 0)
+                   anchor->access.type->rank * sizeof *anchor->access.global.order) != 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -153,10 +164,12 @@ static void find_streams(propagation *p) {
     for (uint32_t i = 0; i < p->a->node_count; i++) {
         component *c = &p->components[i];
         bool streams = c->accesses != NULL && is_alone(c) && has_two_orders(c);
-        for (const layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next)
+        for (const layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next) {
             streams = streams && anchor->weight == 1;
-        for (layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next)
+        }
+        for (layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next) {
             anchor->access.streams = streams;
+        }
     }
 }
 
@@ -173,17 +186,21 @@ static uint32_t narrowest(const assignment *a, const lilac_tile_value *value, ui
     if (op == NULL || depth == 0 || op->result_count != 1 || op->region_count != 0 ||
         lilac_assign_is_expensive(op->code) ||
         (lilac_tile_op_info_get(op->code)->traits & (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE)) !=
-            (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE))
+            (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE)) {
         return bits;
+    }
     for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (a->kind[op->operands[i].value->id] != VALUE_FIXED)
+        if (a->kind[op->operands[i].value->id] != VALUE_FIXED) {
             continue;
-        if (only != NULL && only != op->operands[i].value)
+        }
+        if (only != NULL && only != op->operands[i].value) {
             return bits;
+        }
         only = op->operands[i].value;
     }
-    if (only == NULL)
+    if (only == NULL) {
         return bits;
+    }
     uint32_t before = narrowest(a, only, depth - 1);
     return before < bits ? before : bits;
 }
@@ -205,8 +222,9 @@ static int64_t exposed_price(const assignment *a, const memory_access *access, i
 static int64_t detached_price(assignment *a, layout_anchor *anchor, const lilac_layout *layout,
                               const lilac_layout **taken) {
     int64_t least = PRICE_IMPOSSIBLE;
-    if (anchor->own_count == 0)
+    if (anchor->own_count == 0) {
         lilac_coalesce_own(a, anchor);
+    }
     for (uint32_t i = 0; i < anchor->own_count; i++) {
         const lilac_layout *own = anchor->own[i];
         /* a conversion reads all copies of a loaded value, so no warp may skip the load */
@@ -235,20 +253,24 @@ static int64_t anchor_price(assignment *a, layout_anchor *anchor, const lilac_la
                             const lilac_layout **taken) {
     int64_t attached = lilac_coalesce_price(a, &anchor->access, layout, anchor->access.one_copy);
     *taken = NULL;
-    if (anchor->own_count == 0)
+    if (anchor->own_count == 0) {
         lilac_coalesce_own(a, anchor);
-    if (anchor->own_count == 0 || anchor->link_count == 0)
+    }
+    if (anchor->own_count == 0 || anchor->link_count == 0) {
         return attached;
+    }
     int64_t least =
         lilac_coalesce_price(a, &anchor->access, anchor->own[0], anchor->access.one_copy);
     /* Nearly every useful conversion needs a barrier, so a smaller gain cannot pay for one. */
     int64_t barrier = a->target->arch->costs->barrier_block;
-    if (attached <= least + barrier * a->target->num_warps * anchor->weight)
+    if (attached <= least + barrier * a->target->num_warps * anchor->weight) {
         return attached;
+    }
     const lilac_layout *own = NULL;
     int64_t detached = detached_price(a, anchor, layout, &own);
-    if (detached >= attached)
+    if (detached >= attached) {
         return attached;
+    }
     *taken = own;
     return detached;
 }
@@ -256,13 +278,16 @@ static int64_t anchor_price(assignment *a, layout_anchor *anchor, const lilac_la
 int64_t lilac_propagate_price(propagation *p, const component *c, const lilac_layout *layout) {
     const lilac_layout *taken;
     int64_t total = 0;
-    if (c->accesses != NULL && c->work > 0)
+    if (c->accesses != NULL && c->work > 0) {
         total = c->work * (is_alone(c) ? COPIED_WORK : 1) * p->a->target->arch->costs->issue *
                 lilac_coalesce_repeated(p->a, c->accesses->access.type, layout);
-    for (layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next)
+    }
+    for (layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next) {
         total += anchor_price(p->a, anchor, layout, &taken);
-    for (layout_anchor *anchor = c->collectives; anchor != NULL; anchor = anchor->next)
+    }
+    for (layout_anchor *anchor = c->collectives; anchor != NULL; anchor = anchor->next) {
         total += lilac_price_times(lilac_price_anchor(p->a, anchor, layout), anchor->weight);
+    }
     return total;
 }
 
@@ -297,20 +322,24 @@ static int64_t neighbour_losses(propagation *p, uint32_t root, uint32_t from,
         bool forward = lilac_propagate_component(p, edge->from) == root;
         uint32_t other = lilac_propagate_component(p, forward ? edge->to : edge->from);
         component *there = &p->components[other];
-        if (there == here || other == from)
+        if (there == here || other == from) {
             continue;
+        }
         const lilac_layout *moved = lilac_propagate_across(p, edge, forward, layout);
-        if (moved == NULL || moved == there->best)
+        if (moved == NULL || moved == there->best) {
             continue;
+        }
         --*budget;
         if (there->best == NULL) {
-            if (depth > 0)
+            if (depth > 0) {
                 total += neighbour_losses(p, other, root, moved, depth - 1, budget);
+            }
             continue;
         }
         int64_t loss = lilac_propagate_price(p, there, moved) - there->price;
-        if (loss > 0)
+        if (loss > 0) {
             loss = min_i64(loss, edge_price(p, edge, forward, moved, there->best));
+        }
         total += max_i64(loss, 0);
     }
     return total;
@@ -318,8 +347,9 @@ static int64_t neighbour_losses(propagation *p, uint32_t root, uint32_t from,
 
 static bool has_many_accesses(const component *c) {
     uint32_t count = 0;
-    for (const layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next)
+    for (const layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next) {
         count++;
+    }
     return count > MANY_ACCESSES;
 }
 
@@ -330,25 +360,29 @@ static void find_best(propagation *p, uint32_t root, bool neighbours) {
     const lilac_layout *candidates[MOST_CANDIDATES], *best = NULL;
     int64_t least = 0, own = 0;
     bool varied = !has_many_accesses(c) && (c->collectives != NULL || has_two_orders(c));
-    if (neighbours && !varied)
+    if (neighbours && !varied) {
         return;
+    }
     /* Neighbours would get the copies too, and the price does not include their work. */
     uint32_t kinds = (varied ? CANDIDATES_VARIED : 0) | (is_alone(c) ? CANDIDATES_COPIES : 0);
     uint32_t count =
         lilac_coalesce_candidates(p->a, c->accesses, kinds, candidates, MOST_CANDIDATES);
     for (const layout_anchor *anchor = c->collectives; anchor != NULL && count > 0;
-         anchor = anchor->next)
+         anchor = anchor->next) {
         if (anchor->relation->candidates != NULL &&
-            lilac_layout_same_shape(anchor->op->results[0].type, c->accesses->access.type))
+            lilac_layout_same_shape(anchor->op->results[0].type, c->accesses->access.type)) {
             count +=
                 anchor->relation->candidates(p->a, anchor->op, c->accesses->access.global.order,
                                              candidates + count, MOST_CANDIDATES - count);
+        }
+    }
     for (uint32_t i = 0; i < count; i++) {
         int64_t cost = lilac_propagate_price(p, c, candidates[i]);
         int64_t total = cost;
         uint32_t budget = MOST_NEIGHBOURS;
-        if (neighbours && (best == NULL || total < least))
+        if (neighbours && (best == NULL || total < least)) {
             total += neighbour_losses(p, root, root, candidates[i], MOST_PATH, &budget);
+        }
         if (best == NULL || total < least) {
             best = candidates[i];
             least = total;
@@ -366,8 +400,9 @@ static void detach_anchors(propagation *p, component *c, const lilac_layout *lay
         const lilac_layout *own = NULL;
         (void)anchor_price(a, anchor, layout, &own);
         uint32_t root = lilac_propagate_find(a->equality_class, anchor->node);
-        if (own != NULL && a->layout[root] == NULL)
+        if (own != NULL && a->layout[root] == NULL) {
             a->layout[root] = own;
+        }
     }
 }
 
@@ -386,15 +421,18 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
                                 lilac_propagate_component(p, edge->to)};
             bool forward = ends[0] == from;
             component *there = &p->components[ends[forward]];
-            if (there->chosen != NULL)
+            if (there->chosen != NULL) {
                 continue;
+            }
             const lilac_layout *moved = lilac_propagate_across(p, edge, forward, here->chosen);
-            if (moved == NULL)
+            if (moved == NULL) {
                 continue;
+            }
             if (there->best != NULL && moved != there->best) {
                 int64_t loss = lilac_propagate_price(p, there, moved) - there->price;
-                if (loss > 0 && loss > edge_price(p, edge, forward, moved, there->best))
+                if (loss > 0 && loss > edge_price(p, edge, forward, moved, there->best)) {
                     continue;
+                }
             }
             there->chosen = moved;
             p->queue[tail++] = ends[forward];
@@ -406,9 +444,11 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
  * program order. */
 static uint32_t sort_by_price(propagation *p, uint32_t *roots) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < p->a->node_count; i++)
-        if (p->components[i].accesses != NULL)
+    for (uint32_t i = 0; i < p->a->node_count; i++) {
+        if (p->components[i].accesses != NULL) {
             roots[count++] = i;
+        }
+    }
     uint32_t *spare = lilac_arena_array(p->a->arena, uint32_t, count + 1);
     for (uint32_t width = 1; width < count; width *= 2) { /* merge sort: stable */
         for (uint32_t low = 0; low < count; low += 2 * width) {
@@ -433,15 +473,17 @@ static bool is_reduced_to(propagation *p, uint32_t root) {
     for (uint32_t i = 0; i < c->edge_count; i++) {
         const layout_edge *edge = &p->a->edges[c->edges[i]];
         if (lilac_layout_relation(edge->op)->rule == RULE_REDUCE &&
-            lilac_propagate_component(p, edge->to) == root)
+            lilac_propagate_component(p, edge->to) == root) {
             return true;
+        }
     }
     return false;
 }
 
 static const lilac_tile_type *type_of_node(const assignment *a, uint32_t node) {
-    if (node < a->value_count)
+    if (node < a->value_count) {
         return a->value[node]->type;
+    }
     return a->anchors[node - a->value_count].op->operands[0].value->type;
 }
 
@@ -474,26 +516,35 @@ void lilac_propagate_layouts(assignment *a) {
     p.components = lilac_arena_array(a->arena, component, a->node_count + 1);
     p.queue = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
     uint32_t *roots = lilac_arena_array(a->arena, uint32_t, a->node_count + 1);
-    for (uint32_t i = 0; i < a->node_count; i++)
+    for (uint32_t i = 0; i < a->node_count; i++) {
         a->equality_class[i] = a->component[i] = i;
+    }
     lilac_layout_constraints(a);
     build_components(&p);
     find_streams(&p);
-    for (uint32_t pass = 0; pass < 2; pass++)
-        for (uint32_t i = 0; i < a->node_count && !a->failed; i++)
-            if (p.components[i].accesses != NULL)
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < a->node_count && !a->failed; i++) {
+            if (p.components[i].accesses != NULL) {
                 find_best(&p, i, pass == 1);
-    if (a->failed)
+            }
+        }
+    }
+    if (a->failed) {
         return;
+    }
     uint32_t count = sort_by_price(&p, roots);
     settle_all(&p, roots, count);
-    if (!a->failed)
+    if (!a->failed) {
         lilac_refine(&p);
-    for (uint32_t i = 0; i < count && !a->failed; i++)
+    }
+    for (uint32_t i = 0; i < count && !a->failed; i++) {
         detach_anchors(&p, &p.components[roots[i]], p.components[roots[i]].chosen);
-    for (uint32_t i = 0; i < a->node_count; i++)
-        if (lilac_propagate_find(a->equality_class, i) == i && a->layout[i] == NULL)
+    }
+    for (uint32_t i = 0; i < a->node_count; i++) {
+        if (lilac_propagate_find(a->equality_class, i) == i && a->layout[i] == NULL) {
             a->layout[i] = p.components[lilac_propagate_component(&p, i)].chosen;
+        }
+    }
 }
 
 const lilac_layout *lilac_propagate_layout(assignment *a, uint32_t node) {

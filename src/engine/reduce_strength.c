@@ -65,9 +65,11 @@ static bool is_tensor(const lilac_tile_value *value) {
 }
 
 static bool has_hints(const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->attributes.count; i++)
-        if (strncmp(op->attributes.list[i].name, "tt.", 3) == 0)
+    for (uint32_t i = 0; i < op->attributes.count; i++) {
+        if (strncmp(op->attributes.list[i].name, "tt.", 3) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -83,8 +85,9 @@ static const bool is_integer_sum[LILAC_TILE_OP_COUNT] = {
 
 static void put_id(advancing *a, lilac_tile_op *op) {
     (void)a;
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         op->results[i].id = UINT32_MAX;
+    }
 }
 
 /* ---- uniform tensors -------------------------------------------------------------------- */
@@ -95,15 +98,20 @@ static bool is_made_of(const lilac_tile_value *value, lilac_tile_opcode first,
                        lilac_tile_opcode second, uint32_t depth) {
     const lilac_tile_op *op = value->op;
     int64_t number;
-    if (op == NULL || depth == 0)
+    if (op == NULL || depth == 0) {
         return false;
-    if (op->code == first || op->code == second || lilac_tile_constant(value, &number))
+    }
+    if (op->code == first || op->code == second || lilac_tile_constant(value, &number)) {
         return true;
-    if (!is_integer_sum[op->code] && !is_shape(op->code))
+    }
+    if (!is_integer_sum[op->code] && !is_shape(op->code)) {
         return false;
-    for (uint32_t i = 0; i < op->operand_count; i++)
-        if (!is_made_of(op->operands[i].value, first, second, depth - 1))
+    }
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        if (!is_made_of(op->operands[i].value, first, second, depth - 1)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -115,10 +123,12 @@ static bool is_uniform(const lilac_tile_value *value) {
 /* The value of all elements as a scalar, computed next to the tensor. */
 static lilac_tile_value *number_of(advancing *a, lilac_tile_value *value) {
     lilac_tile_op *op = value->op;
-    if (op->code == LILAC_TILE_OP_TT_SPLAT)
+    if (op->code == LILAC_TILE_OP_TT_SPLAT) {
         return op->operands[0].value;
-    if (is_shape(op->code))
+    }
+    if (is_shape(op->code)) {
         return number_of(a, op->operands[0].value);
+    }
     const lilac_tile_type *type = lilac_tile_element(value->type);
     lilac_tile_op *made = lilac_tile_clone(a->module, op);
     made->results[0].type = type;
@@ -133,8 +143,9 @@ static lilac_tile_value *number_of(advancing *a, lilac_tile_value *value) {
         lilac_tile_set_attribute(a->module, &made->attributes, &attribute);
     }
     lilac_tile_insert_after(op, made);
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         lilac_tile_set_operand(made, i, number_of(a, op->operands[i].value));
+    }
     return &made->results[0];
 }
 
@@ -145,24 +156,29 @@ static bool loop_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot,
 /* The index of the carried value that is this result of a loop; -1: the result is none
  * unchanged. */
 static int slot_of_result(const lilac_tile_op *loop, uint32_t result) {
-    if (loop->code == LILAC_TILE_OP_SCF_FOR)
+    if (loop->code == LILAC_TILE_OP_SCF_FOR) {
         return (int)result;
-    if (lilac_tile_terminator(loop->regions[0]) == NULL)
+    }
+    if (lilac_tile_terminator(loop->regions[0]) == NULL) {
         return -1;
+    }
     const lilac_tile_value *passed = lilac_tile_passed(loop, result);
     return passed->block == loop->regions[0]->first ? (int)passed->index : -1;
 }
 
 /* Is the value the marked value plus uniform steps? */
 static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, uint32_t depth) {
-    if (value->id >= a->count || depth == 0 || !is_tensor(value) || a->budget == 0)
+    if (value->id >= a->count || depth == 0 || !is_tensor(value) || a->budget == 0) {
         return false;
+    }
     a->budget--;
-    if (a->mark[value->id] == mark)
+    if (a->mark[value->id] == mark) {
         return true;
+    }
     const lilac_tile_op *op = value->op;
-    if (op == NULL || has_hints(op))
+    if (op == NULL || has_hints(op)) {
         return false;
+    }
     switch (op->code) {
     case LILAC_TILE_OP_TT_ADDPTR:
     case LILAC_TILE_OP_ARITH_SUBI:
@@ -174,10 +190,12 @@ static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, 
                (is_uniform(op->operands[0].value) &&
                 follows(a, op->operands[1].value, mark, depth - 1));
     case LILAC_TILE_OP_SCF_IF:
-        for (uint32_t r = 0; r < 2; r++)
+        for (uint32_t r = 0; r < 2; r++) {
             if (lilac_tile_terminator(op->regions[r]) == NULL ||
-                !follows(a, lilac_tile_yielded(op, r, value->index), mark, depth - 1))
+                !follows(a, lilac_tile_yielded(op, r, value->index), mark, depth - 1)) {
                 return false;
+            }
+        }
         return true;
     case LILAC_TILE_OP_SCF_FOR:
     case LILAC_TILE_OP_SCF_WHILE: {
@@ -194,13 +212,15 @@ static bool follows(advancing *a, const lilac_tile_value *value, uint32_t mark, 
 static bool loop_follows(advancing *a, const lilac_tile_op *loop, uint32_t slot, uint32_t depth) {
     const lilac_tile_value *argument = lilac_tile_iteration_argument(loop, slot);
     if (lilac_tile_terminator(loop->regions[loop->region_count - 1]) == NULL ||
-        argument->id >= a->count || !is_tensor(argument))
+        argument->id >= a->count || !is_tensor(argument)) {
         return false;
+    }
     uint32_t mark = a->mark[argument->id] = ++a->marks;
     for (uint32_t i = 0; loop->code == LILAC_TILE_OP_SCF_WHILE && i < loop->result_count; i++) {
         const lilac_tile_value *passed = lilac_tile_passed_argument(loop, i);
-        if (slot_of_result(loop, i) == (int)slot && passed->id < a->count)
+        if (slot_of_result(loop, i) == (int)slot && passed->id < a->count) {
             a->mark[passed->id] = mark;
+        }
     }
     return follows(a, lilac_tile_next(loop, slot), mark, depth);
 }
@@ -227,14 +247,16 @@ static bool split_pointers(advancing *a, lilac_tile_value *value, recipe *how,
     how->count = 0;
     for (;;) {
         lilac_tile_op *op = value->op;
-        if (op == NULL || has_hints(op))
+        if (op == NULL || has_hints(op)) {
             return false;
+        }
         if (op->code == LILAC_TILE_OP_TT_SPLAT) {
             *scalar = op->operands[0].value;
             break;
         }
-        if ((op->code != LILAC_TILE_OP_TT_ADDPTR && !is_shape(op->code)) || count == MOST_LINKS)
+        if ((op->code != LILAC_TILE_OP_TT_ADDPTR && !is_shape(op->code)) || count == MOST_LINKS) {
             return false;
+        }
         links[count++] = op;
         value = op->operands[0].value;
     }
@@ -255,13 +277,14 @@ static bool split_pointers(advancing *a, lilac_tile_value *value, recipe *how,
             how->offsets[i] = &made->results[0];
         }
     }
-    for (uint32_t i = 1; place != NULL && i < how->count; i++) /* stable */
+    for (uint32_t i = 1; place != NULL && i < how->count; i++) { /* stable */
         for (uint32_t k = i;
              k > 0 && is_of_ranges(how->offsets[k]) && !is_of_ranges(how->offsets[k - 1]); k--) {
             lilac_tile_value *later = how->offsets[k];
             how->offsets[k] = how->offsets[k - 1];
             how->offsets[k - 1] = later;
         }
+    }
     return true;
 }
 
@@ -283,23 +306,28 @@ static bool split_integers(advancing *a, lilac_tile_value *value, recipe *how,
                            lilac_tile_value **scalar, lilac_tile_op *place) {
     lilac_tile_op *op = value->op;
     how->count = 0;
-    if (op == NULL || has_hints(op) || !is_cheap(value))
+    if (op == NULL || has_hints(op) || !is_cheap(value)) {
         return false;
+    }
     if (is_uniform(value)) {
-        if (place != NULL)
+        if (place != NULL) {
             *scalar = number_of(a, value);
+        }
         return true;
     }
     for (uint32_t i = 0; i < 2 && op->code == LILAC_TILE_OP_ARITH_ADDI; i++) {
-        if (!is_uniform(op->operands[i].value))
+        if (!is_uniform(op->operands[i].value)) {
             continue;
-        if (place != NULL)
+        }
+        if (place != NULL) {
             *scalar = number_of(a, op->operands[i].value);
+        }
         how->offsets[how->count++] = op->operands[1 - i].value;
         return true;
     }
-    if (place != NULL)
+    if (place != NULL) {
         *scalar = zero_before(a, place, lilac_tile_element(value->type));
+    }
     how->offsets[how->count++] = value;
     return true;
 }
@@ -333,10 +361,12 @@ static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value);
 static void rewrite_loop(advancing *a, lilac_tile_op *loop, uint32_t slot,
                          lilac_tile_value *initial) {
     for (uint32_t i = 0; i < loop->result_count; i++) {
-        if (slot_of_result(loop, i) != (int)slot)
+        if (slot_of_result(loop, i) != (int)slot) {
             continue;
-        if (loop->code == LILAC_TILE_OP_SCF_WHILE)
+        }
+        if (loop->code == LILAC_TILE_OP_SCF_WHILE) {
             make_scalar(a, lilac_tile_passed_argument(loop, i));
+        }
         make_scalar(a, &loop->results[i]);
     }
     make_scalar(a, lilac_tile_iteration_argument(loop, slot));
@@ -346,15 +376,17 @@ static void rewrite_loop(advancing *a, lilac_tile_op *loop, uint32_t slot,
 
 /* The scalar of a value on the way from the iteration argument to the yielded value. */
 static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
-    if (a->scalar[value->id] != NULL)
+    if (a->scalar[value->id] != NULL) {
         return a->scalar[value->id];
+    }
     lilac_tile_op *op = value->op;
     const lilac_tile_type *type = lilac_tile_element(value->type);
     switch (op->code) {
     case LILAC_TILE_OP_SCF_IF:
-        for (uint32_t r = 0; r < 2; r++)
+        for (uint32_t r = 0; r < 2; r++) {
             lilac_tile_set_yielded(op, r, value->index,
                                    scalar_of(a, lilac_tile_yielded(op, r, value->index)));
+        }
         make_scalar(a, value);
         return value;
     case LILAC_TILE_OP_SCF_FOR:
@@ -385,35 +417,40 @@ static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
 /* Does the user read the scalar? */
 static bool uses_scalar(const lilac_tile_use *use) {
     const lilac_tile_value *receiver = lilac_tile_receiver(use);
-    if (receiver != NULL)
+    if (receiver != NULL) {
         return !is_tensor(receiver);
+    }
     const lilac_tile_opcode code = use->op->code;
     const bool is_sum = code == LILAC_TILE_OP_TT_ADDPTR || is_integer_sum[code];
     return is_sum && !is_tensor(&use->op->results[0]);
 }
 
 static void put_after(const lilac_tile_value *value, lilac_tile_op **last, lilac_tile_op *op) {
-    if (*last != NULL)
+    if (*last != NULL) {
         lilac_tile_insert_after(*last, op);
-    else if (value->op != NULL)
+    } else if (value->op != NULL) {
         lilac_tile_insert_after(value->op, op);
-    else
+    } else {
         lilac_tile_insert_before(value->block->first, op);
+    }
     *last = op;
 }
 
 /* Computes the tensor from the scalar for the remaining users of the tensor. */
 static void make_tensor(advancing *a, const moved *m) {
     uint32_t count = 0, at = 0;
-    for (const lilac_tile_use *use = m->value->uses; use != NULL; use = use->next)
+    for (const lilac_tile_use *use = m->value->uses; use != NULL; use = use->next) {
         count += !uses_scalar(use);
-    if (count == 0)
+    }
+    if (count == 0) {
         return;
+    }
     lilac_tile_op **users = lilac_arena_array(a->arena, lilac_tile_op *, count);
     uint32_t *indices = lilac_arena_array(a->arena, uint32_t, count);
     for (const lilac_tile_use *use = m->value->uses; use != NULL; use = use->next) {
-        if (uses_scalar(use))
+        if (uses_scalar(use)) {
             continue;
+        }
         users[at] = use->op;
         indices[at++] = use->index;
     }
@@ -431,8 +468,9 @@ static void make_tensor(advancing *a, const moved *m) {
         sum = &made->results[0];
     }
     sum->name = m->value->name;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         lilac_tile_set_operand(users[i], indices[i], sum);
+    }
 }
 
 /* ---- the pass --------------------------------------------------------------------------- */
@@ -453,22 +491,27 @@ static bool is_one_already(const lilac_tile_op *loop, uint32_t slot) {
     const lilac_tile_value *argument = lilac_tile_iteration_argument(loop, slot);
     const lilac_tile_value *value = lilac_tile_init(loop, slot);
     const lilac_tile_value *next = lilac_tile_next(loop, slot);
-    if (!lilac_tile_is_pointer(value->type) || next == argument)
+    if (!lilac_tile_is_pointer(value->type) || next == argument) {
         return false;
+    }
     for (; value->op != NULL && value->op->code != LILAC_TILE_OP_TT_SPLAT;
-         value = value->op->operands[0].value)
+         value = value->op->operands[0].value) {
         if (value->op->code == LILAC_TILE_OP_TT_ADDPTR &&
-            !is_of_ranges(value->op->operands[1].value))
+            !is_of_ranges(value->op->operands[1].value)) {
             return false;
+        }
+    }
     while (next != argument) {
         int64_t number;
         const lilac_tile_op *op = next->op;
-        if (op == NULL || op->parent != body || op->code != LILAC_TILE_OP_TT_ADDPTR)
+        if (op == NULL || op->parent != body || op->code != LILAC_TILE_OP_TT_ADDPTR) {
             return false;
+        }
         const lilac_tile_value *step = op->operands[1].value;
         if (!lilac_tile_constant(step, &number) &&
-            (step->op == NULL || step->op->code != LILAC_TILE_OP_TT_SPLAT))
+            (step->op == NULL || step->op->code != LILAC_TILE_OP_TT_SPLAT)) {
             return false;
+        }
         next = op->operands[0].value;
     }
     return true;
@@ -480,21 +523,24 @@ static void try_slot(advancing *a, lilac_tile_op *loop, uint32_t slot) {
     a->budget = BUDGET;
     if (!is_tensor(initial) || !is_candidate(a, lilac_tile_iteration_argument(loop, slot)) ||
         !split(a, initial, &how, &scalar, NULL) || !loop_follows(a, loop, slot, MOST_STEPS) ||
-        (loop->code == LILAC_TILE_OP_SCF_FOR && is_one_already(loop, slot)))
+        (loop->code == LILAC_TILE_OP_SCF_FOR && is_one_already(loop, slot))) {
         return;
+    }
     recipe *kept = lilac_arena_new(a->arena, recipe);
     (void)split(a, initial, kept, &scalar, loop);
     a->how = kept;
     a->list = NULL;
     rewrite_loop(a, loop, slot, scalar);
-    for (const moved *m = a->list; m != NULL; m = m->next)
+    for (const moved *m = a->list; m != NULL; m = m->next) {
         make_tensor(a, m);
+    }
     a->changed = true;
 }
 
 static void visit(void *data, lilac_tile_op *op) {
-    for (uint32_t i = 0; lilac_tile_is_loop(op) && i < lilac_tile_carried_count(op); i++)
+    for (uint32_t i = 0; lilac_tile_is_loop(op) && i < lilac_tile_carried_count(op); i++) {
         try_slot(data, op, i);
+    }
 }
 
 static void look_for_loops(void *data, lilac_tile_op *op) {
@@ -509,11 +555,13 @@ bool lilac_engine_reduce_strength(lilac_tile_module *module, const lilac_target 
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next) {
         bool loops = false;
-        if (function->body == NULL)
+        if (function->body == NULL) {
             continue;
+        }
         lilac_tile_walk(function->body, look_for_loops, &loops);
-        if (!loops)
+        if (!loops) {
             continue;
+        }
         lilac_arena *arena = lilac_arena_create();
         advancing *a = lilac_arena_new(arena, advancing);
         lilac_tile_number(function);

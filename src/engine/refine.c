@@ -29,9 +29,11 @@ typedef struct trial {
 } trial;
 
 static int find(const trial *t, uint32_t root) {
-    for (uint32_t i = 0; i < t->count; i++)
-        if (t->roots[i] == root)
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (t->roots[i] == root) {
             return (int)i;
+        }
+    }
     return -1;
 }
 
@@ -49,13 +51,16 @@ static int64_t edge_price(propagation *p, const layout_edge *edge, const trial *
     const lilac_layout *from = layout_of(p, t, lilac_propagate_component(p, edge->from));
     const lilac_layout *to = layout_of(p, t, lilac_propagate_component(p, edge->to));
     bool result = lilac_layout_relation(op)->converts_result;
-    if (from == NULL || to == NULL)
+    if (from == NULL || to == NULL) {
         return 0;
+    }
     const lilac_layout *moved = lilac_propagate_across(p, edge, result, result ? from : to);
-    if (moved == (result ? to : from))
+    if (moved == (result ? to : from)) {
         return 0;
-    if (moved == NULL)
+    }
+    if (moved == NULL) {
         return PRICE_IMPOSSIBLE;
+    }
     const lilac_tile_value *value = result ? &op->results[0] : op->operands[edge->operand].value;
     return lilac_price_times(lilac_price_conversion(p->a, result ? moved : from,
                                                     result ? to : moved,
@@ -76,8 +81,9 @@ static int64_t price_of(propagation *p, const trial *changed, const trial *t) {
             uint32_t to = lilac_propagate_component(p, edge->to);
             uint32_t other = from == changed->roots[i] ? to : from;
             int at = find(changed, other);
-            if (at >= 0 && (uint32_t)at < i)
+            if (at >= 0 && (uint32_t)at < i) {
                 continue; /* that component counted the edge */
+            }
             total += edge_price(p, edge, t);
         }
     }
@@ -126,8 +132,9 @@ void lilac_refine(propagation *p) {
     uint32_t trials = 0;
     for (uint32_t i = 0; i < a->edge_count && trials < MOST_TRIALS; i++) {
         const layout_edge *edge = &a->edges[i];
-        if (edge->op == NULL || edge_price(p, edge, NULL) == 0)
+        if (edge->op == NULL || edge_price(p, edge, NULL) == 0) {
             continue;
+        }
         uint32_t from = lilac_propagate_component(p, edge->from);
         uint32_t to = lilac_propagate_component(p, edge->to);
         const lilac_layout *there =
@@ -135,12 +142,15 @@ void lilac_refine(propagation *p) {
         const lilac_layout *here = lilac_propagate_across(p, edge, false, p->components[to].chosen);
         trial kept = {.count = 0};
         int64_t gain = 0;
-        if (there != NULL)
+        if (there != NULL) {
             try_from(p, to, there, &kept, &gain);
-        if (here != NULL)
+        }
+        if (here != NULL) {
             try_from(p, from, here, &kept, &gain);
-        for (uint32_t k = 0; k < kept.count; k++)
+        }
+        for (uint32_t k = 0; k < kept.count; k++) {
             p->components[kept.roots[k]].chosen = kept.layouts[k];
+        }
         trials++;
     }
 }

@@ -66,15 +66,17 @@ static bool refuse(rewriting *r, const lilac_tile_op *op) {
 }
 
 static void set_layout(rewriting *r, lilac_tile_value *value, const lilac_layout *layout) {
-    if (lilac_tile_is_tensor(value->type) && layout != NULL)
+    if (lilac_tile_is_tensor(value->type) && layout != NULL) {
         value->type = lilac_transfer_type(r->a, value->type, layout);
+    }
 }
 
 /* The own layout of a value that is computed once: the one that its definition produces. */
 static const lilac_layout *native_of(rewriting *r, const lilac_tile_value *value) {
     const lilac_layout **known = &r->native[value->id];
-    if (*known != NULL)
+    if (*known != NULL) {
         return *known;
+    }
     const layout_anchor *anchor = r->a->anchor_of[value->id];
     if (anchor == NULL) {
         *known = lilac_propagate_layout(r->a, value->id);
@@ -88,8 +90,9 @@ static const lilac_layout *native_of(rewriting *r, const lilac_tile_value *value
 static request *request_of(rewriting *r, const lilac_tile_value *value,
                            const lilac_layout *layout) {
     request **place = &r->requests[value->id];
-    while (*place != NULL && (*place)->layout != layout)
+    while (*place != NULL && (*place)->layout != layout) {
         place = &(*place)->next;
+    }
     if (*place == NULL) {
         *place = lilac_arena_new(r->a->arena, request);
         (*place)->layout = layout;
@@ -101,8 +104,9 @@ static request *request_of(rewriting *r, const lilac_tile_value *value,
 
 /* The operation of this block that is `op` or contains it in its regions; NULL: none. */
 static lilac_tile_op *ancestor_in(const lilac_tile_block *block, lilac_tile_op *op) {
-    while (op != NULL && op->parent != block)
+    while (op != NULL && op->parent != block) {
         op = op->parent->parent->parent;
+    }
     return op;
 }
 
@@ -111,12 +115,15 @@ static const lilac_tile_block *block_of_all(const lilac_tile_op *branch, const p
     for (uint32_t r = 0; r < branch->region_count; r++) {
         const lilac_tile_block *block = branch->regions[r]->first;
         const pending_use *use = uses;
-        if (block == NULL || block->next != NULL)
+        if (block == NULL || block->next != NULL) {
             continue;
-        while (use != NULL && ancestor_in(block, use->op) != NULL)
+        }
+        while (use != NULL && ancestor_in(block, use->op) != NULL) {
             use = use->next;
-        if (use == NULL)
+        }
+        if (use == NULL) {
             return block;
+        }
     }
     return NULL;
 }
@@ -163,8 +170,9 @@ static void insert_conversion(lilac_tile_op *conversion, const lilac_tile_value 
 
 static lilac_tile_value *convert(rewriting *r, lilac_tile_value *value, request *requested,
                                  const lilac_tile_op *user) {
-    if (requested->converted != NULL)
+    if (requested->converted != NULL) {
         return requested->converted;
+    }
     set_layout(r, value, native_of(r, value));
     const lilac_tile_type *type = lilac_transfer_type(r->a, value->type, requested->layout);
     lilac_tile_op *conversion =
@@ -191,13 +199,14 @@ static void request_operand(rewriting *r, lilac_tile_op *op, uint32_t index,
     case VALUE_SCALAR:
         break;
     case VALUE_FIXED:
-        if (layout == NULL || native_of(r, value) == layout)
+        if (layout == NULL || native_of(r, value) == layout) {
             r->kept[value->id] = 1;
-        else if (r->materialised
-                     [value->id]) /* blocks out of order: the definition was visited before */
+        } else if (r->materialised
+                       [value->id]) { /* blocks out of order: the definition was visited before */
             lilac_tile_set_operand(op, index, convert(r, value, request_of(r, value, layout), op));
-        else
+        } else {
             add_use(r, op, index, request_of(r, value, layout));
+        }
         break;
     case VALUE_CHEAP:
         add_use(r, op, index, request_of(r, value, layout));
@@ -206,19 +215,22 @@ static void request_operand(rewriting *r, lilac_tile_op *op, uint32_t index,
 }
 
 static void request_all(rewriting *r, lilac_tile_op *op, const lilac_layout *layout) {
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         request_operand(r, op, i, layout);
+    }
 }
 
 /* Requests of each tensor operand the layout that follows from that of the results. False: none
  * follows. */
 static bool request_transferred(rewriting *r, lilac_tile_op *op, const lilac_layout *result) {
     for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (!lilac_tile_is_tensor(op->operands[i].value->type))
+        if (!lilac_tile_is_tensor(op->operands[i].value->type)) {
             continue;
+        }
         const lilac_layout *operand = lilac_transfer_backward(r->a, op, i, result);
-        if (operand == NULL)
+        if (operand == NULL) {
             return false;
+        }
         request_operand(r, op, i, operand);
     }
     return true;
@@ -230,8 +242,9 @@ static bool request_transferred(rewriting *r, lilac_tile_op *op, const lilac_lay
 static void retype_constant(rewriting *r, lilac_tile_op *op) {
     const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "value");
     if (op->code != LILAC_TILE_OP_ARITH_CONSTANT || given == NULL || given->type == NULL ||
-        given->type->kind != LILAC_TILE_TENSOR)
+        given->type->kind != LILAC_TILE_TENSOR) {
         return;
+    }
     lilac_tile_attribute changed = *given;
     changed.type = op->results[0].type;
     lilac_tile_set_attribute(r->a->module, &op->attributes, &changed);
@@ -248,23 +261,28 @@ static bool define_in(rewriting *r, lilac_tile_op *op, const lilac_layout *layou
 static bool visit_cheap(rewriting *r, lilac_tile_op *op) {
     lilac_tile_value *value = &op->results[0];
     request *requests = r->requests[value->id], *first = NULL;
-    for (request *w = requests; w != NULL && first == NULL; w = w->next)
+    for (request *w = requests; w != NULL && first == NULL; w = w->next) {
         first = w->layout != NULL ? w : NULL;
+    }
     const lilac_layout *layout =
         first != NULL ? first->layout : lilac_coalesce_default(r->a, value->type);
-    if (layout == NULL)
+    if (layout == NULL) {
         return false;
+    }
     lilac_tile_op *after = op;
     for (request *w = requests; w != NULL; w = w->next) {
-        if (w == first || w->layout == NULL)
+        if (w == first || w->layout == NULL) {
             continue;
+        }
         lilac_tile_op *copy = lilac_tile_clone(r->a->module, op);
         lilac_tile_insert_after(after, copy);
         after = copy;
-        for (pending_use *use = w->uses; use != NULL; use = use->next)
+        for (pending_use *use = w->uses; use != NULL; use = use->next) {
             lilac_tile_set_operand(use->op, use->index, &copy->results[0]);
-        if (!define_in(r, copy, w->layout))
+        }
+        if (!define_in(r, copy, w->layout)) {
             return false;
+        }
     }
     return define_in(r, op, layout);
 }
@@ -280,8 +298,9 @@ static bool is_repeatable(const listed_op *listed) {
 
 /* The price of an operation's instructions without copies, weighted by its executions. */
 static int64_t work_of(const rewriting *r, const listed_op *listed) {
-    if (listed->relation->rule == RULE_SHAPE)
+    if (listed->relation->rule == RULE_SHAPE) {
         return 0;
+    }
     const lilac_arch *arch = r->a->target->arch;
     int64_t warps = lilac_tile_element_count(listed->op->results[0].type) / arch->warp_size + 1;
     return warps * arch->costs->issue * lilac_assign_issues(listed->op) * listed->weight;
@@ -300,14 +319,18 @@ static int64_t clone_price(rewriting *r, const listed_op *listed, const lilac_la
 /* The lowest price of an operand in a layout. */
 static int64_t operand_price(rewriting *r, const lilac_tile_value *value,
                              const lilac_layout *layout, uint32_t depth) {
-    if (r->a->kind[value->id] != VALUE_FIXED || native_of(r, value) == layout)
+    if (r->a->kind[value->id] != VALUE_FIXED || native_of(r, value) == layout) {
         return 0;
-    for (const request *w = r->requests[value->id]; w != NULL; w = w->next)
-        if (w->layout == layout)
+    }
+    for (const request *w = r->requests[value->id]; w != NULL; w = w->next) {
+        if (w->layout == layout) {
             return 0; /* exists anyway */
+        }
+    }
     int64_t price = conversion_price(r, value, layout);
-    if (depth == 0 || !is_repeatable(r->listed[value->id]))
+    if (depth == 0 || !is_repeatable(r->listed[value->id])) {
         return price;
+    }
     bool moves = !r->kept[value->id] && value->uses != NULL && value->uses->next == NULL;
     int64_t repeated = clone_price(r, r->listed[value->id], layout, moves, depth - 1);
     return repeated < price ? repeated : price;
@@ -320,8 +343,9 @@ static int64_t clone_price(rewriting *r, const listed_op *listed, const lilac_la
     int64_t price = moves ? 0 : work_of(r, listed);
     for (uint32_t i = 0; i < listed->op->operand_count; i++) {
         const lilac_layout *operand = lilac_transfer_backward(r->a, listed->op, i, layout);
-        if (operand == NULL)
+        if (operand == NULL) {
             return PRICE_IMPOSSIBLE;
+        }
         price += operand_price(r, listed->op->operands[i].value, operand, depth);
     }
     return price;
@@ -331,18 +355,22 @@ static int64_t clone_price(rewriting *r, const listed_op *listed, const lilac_la
 static void materialise(rewriting *r, lilac_tile_value *value) {
     r->materialised[value->id] = 1;
     for (request *w = r->requests[value->id]; w != NULL; w = w->next) {
-        if (w->uses == NULL || w->converted != NULL)
+        if (w->uses == NULL || w->converted != NULL) {
             continue;
+        }
         (void)convert(r, value, w, w->uses->op);
-        for (pending_use *use = w->uses; use != NULL; use = use->next)
+        for (pending_use *use = w->uses; use != NULL; use = use->next) {
             lilac_tile_set_operand(use->op, use->index, w->converted);
+        }
     }
 }
 
 static void materialise_arguments(rewriting *r, const lilac_tile_block *block) {
-    for (uint32_t i = 0; i < block->argument_count; i++)
-        if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED)
+    for (uint32_t i = 0; i < block->argument_count; i++) {
+        if (r->a->kind[block->arguments[i]->id] == VALUE_FIXED) {
             materialise(r, block->arguments[i]);
+        }
+    }
 }
 
 /* Clones the operation where that costs less than the conversion. If no user needs the value's own
@@ -355,8 +383,9 @@ static bool clone_where_cheaper(rewriting *r, const listed_op *listed) {
     for (request *w = r->requests[value->id]; w != NULL; w = w->next) {
         bool adopts = moves && w == r->requests[value->id] && w->next == NULL;
         if (w->uses == NULL || clone_price(r, listed, w->layout, adopts, MOST_LOOK_AHEAD) >=
-                                   conversion_price(r, value, w->layout))
+                                   conversion_price(r, value, w->layout)) {
             continue;
+        }
         if (adopts) {
             r->native[value->id] = w->layout;
             w->uses = NULL;
@@ -364,11 +393,13 @@ static bool clone_where_cheaper(rewriting *r, const listed_op *listed) {
         }
         lilac_tile_op *copy = lilac_tile_clone(r->a->module, op);
         lilac_tile_insert_after(op, copy);
-        for (pending_use *use = w->uses; use != NULL; use = use->next)
+        for (pending_use *use = w->uses; use != NULL; use = use->next) {
             lilac_tile_set_operand(use->op, use->index, &copy->results[0]);
+        }
         w->uses = NULL;
-        if (!define_in(r, copy, w->layout))
+        if (!define_in(r, copy, w->layout)) {
             return false;
+        }
     }
     return true;
 }
@@ -376,9 +407,11 @@ static bool clone_where_cheaper(rewriting *r, const listed_op *listed) {
 /* ---- the column `rewrite` of the table of relations ------------------------------------- */
 
 static void set_results(rewriting *r, lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->result_count; i++)
-        if (r->a->kind[op->results[i].id] == VALUE_FIXED)
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (r->a->kind[op->results[i].id] == VALUE_FIXED) {
             set_layout(r, &op->results[i], native_of(r, &op->results[i]));
+        }
+    }
 }
 
 bool lilac_rewrite_same(rewriting *r, const listed_op *listed) {
@@ -512,12 +545,16 @@ bool lilac_rematerialise(assignment *a) {
     r.kept = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
     r.materialised = lilac_arena_array(a->arena, uint8_t, a->value_count + 1);
     r.listed = lilac_arena_array(a->arena, const listed_op *, a->value_count + 1);
-    for (uint32_t i = 0; i < a->op_count; i++)
-        for (uint32_t k = 0; k < a->ops[i].op->result_count; k++)
+    for (uint32_t i = 0; i < a->op_count; i++) {
+        for (uint32_t k = 0; k < a->ops[i].op->result_count; k++) {
             r.listed[a->ops[i].op->results[k].id] = &a->ops[i];
-    for (uint32_t i = a->op_count; i-- > 0;)
-        if (!visit(&r, &a->ops[i]))
+        }
+    }
+    for (uint32_t i = a->op_count; i-- > 0;) {
+        if (!visit(&r, &a->ops[i])) {
             return false;
+        }
+    }
     for (const lilac_tile_block *block = a->function->body->first; block != NULL;
          block = block->next) {
         materialise_arguments(&r, block);

@@ -28,15 +28,18 @@ static void describe(conversion_list *list, const lilac_tile_op *op, uint32_t lo
                                      .to = op->results[0].type->layout,
                                      .element_bits = lilac_tile_element_bits(value->type),
                                      .loops = loops};
-    for (; use != NULL; use = use->next)
-        if (use->op->position.offset < conversion->user->position.offset)
+    for (; use != NULL; use = use->next) {
+        if (use->op->position.offset < conversion->user->position.offset) {
             conversion->user = use->op;
+        }
+    }
     const lilac_plan_options options = {.strategy = lilac_engine_strategy(op)};
     uint32_t bits = conversion->element_bits < 8 ? 8 : conversion->element_bits;
     if (conversion->from == NULL || conversion->to == NULL ||
         !lilac_plan_conversion_init(&plan, conversion->from, conversion->to, bits, &options,
-                                    list->target->arch, &why))
+                                    list->target->arch, &why)) {
         return;
+    }
     conversion->kind = plan.kind;
     conversion->price = plan.price;
     list->cycles += plan.price.cycles;
@@ -48,13 +51,15 @@ static void visit(conversion_list *list, const lilac_tile_region *region, uint32
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             bool loop = lilac_tile_is_loop(op);
             if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
-                if (list->conversions != NULL)
+                if (list->conversions != NULL) {
                     describe(list, op, loops);
-                else
+                } else {
                     list->count++;
+                }
             }
-            for (uint32_t r = 0; r < op->region_count; r++)
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 visit(list, op->regions[r], loops + loop);
+            }
         }
     }
 }
@@ -63,11 +68,13 @@ void lilac_engine_conversions(lilac_conversion_report *result, lilac_arena *aren
                               const lilac_tile_function *function, const lilac_target *target) {
     conversion_list list = {.target = target};
     *result = (lilac_conversion_report){.count = 0};
-    if (function->body == NULL)
+    if (function->body == NULL) {
         return;
+    }
     visit(&list, function->body, 0);
-    if (list.count == 0)
+    if (list.count == 0) {
         return;
+    }
     list.conversions = lilac_arena_array(arena, lilac_conversion, list.count);
     list.count = 0;
     visit(&list, function->body, 0);

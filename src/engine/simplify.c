@@ -61,19 +61,22 @@ static bool equal_attributes(const lilac_tile_attribute *a, const lilac_tile_att
                              uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (a[i].kind != b[i].kind || a[i].name != b[i].name || a[i].type != b[i].type ||
-            a[i].integer != b[i].integer || a[i].text != b[i].text || a[i].count != b[i].count)
+            a[i].integer != b[i].integer || a[i].text != b[i].text || a[i].count != b[i].count) {
             return false;
+        }
         switch (a[i].kind) {
         case LILAC_TILE_ATTR_INTEGERS:
         case LILAC_TILE_ATTR_DENSE:
-            if (memcmp(a[i].integers, b[i].integers, a[i].count * sizeof(int64_t)) != 0)
+            if (memcmp(a[i].integers, b[i].integers, a[i].count * sizeof(int64_t)) != 0) {
                 return false;
+            }
             break;
         case LILAC_TILE_ATTR_ARRAY:
         case LILAC_TILE_ATTR_DICTIONARY:
         case LILAC_TILE_ATTR_LLVM:
-            if (!equal_attributes(a[i].elements, b[i].elements, a[i].count))
+            if (!equal_attributes(a[i].elements, b[i].elements, a[i].count)) {
                 return false;
+            }
             break;
         default:
             break;
@@ -84,19 +87,25 @@ static bool equal_attributes(const lilac_tile_attribute *a, const lilac_tile_att
 
 static bool is_same(const lilac_tile_op *a, const lilac_tile_op *b) {
     if (a->code != b->code || a->operand_count != b->operand_count ||
-        a->result_count != b->result_count || a->attributes.count != b->attributes.count)
+        a->result_count != b->result_count || a->attributes.count != b->attributes.count) {
         return false;
+    }
     bool same = true, swapped = has_traits(a, LILAC_TILE_COMMUTATIVE) && a->operand_count == 2;
-    if (swapped)
+    if (swapped) {
         swapped = a->operands[0].value == b->operands[1].value &&
                   a->operands[1].value == b->operands[0].value;
-    for (uint32_t i = 0; i < a->operand_count; i++)
+    }
+    for (uint32_t i = 0; i < a->operand_count; i++) {
         same = same && a->operands[i].value == b->operands[i].value;
-    if (!same && !swapped)
+    }
+    if (!same && !swapped) {
         return false;
-    for (uint32_t i = 0; i < a->result_count; i++)
-        if (a->results[i].type != b->results[i].type)
+    }
+    for (uint32_t i = 0; i < a->result_count; i++) {
+        if (a->results[i].type != b->results[i].type) {
             return false;
+        }
+    }
     return equal_attributes(a->attributes.list, b->attributes.list, a->attributes.count);
 }
 
@@ -106,17 +115,20 @@ static uint64_t hash_of(const lilac_tile_op *op) {
         uint64_t a = op->operands[0].value->id, b = op->operands[1].value->id;
         hash = lilac_hash_word(a < b ? a << 32 | b : b << 32 | a, hash);
     } else {
-        for (uint32_t i = 0; i < op->operand_count; i++)
+        for (uint32_t i = 0; i < op->operand_count; i++) {
             hash = lilac_hash_word(op->operands[i].value->id, hash);
+        }
     }
     for (uint32_t i = 0; i < op->attributes.count; i++) {
         const lilac_tile_attribute *attribute = &op->attributes.list[i];
         hash = lilac_hash_word((uint64_t)attribute->integer, hash);
-        if (attribute->kind == LILAC_TILE_ATTR_DENSE)
+        if (attribute->kind == LILAC_TILE_ATTR_DENSE) {
             hash = lilac_hash(attribute->integers, attribute->count * sizeof(int64_t), hash);
+        }
     }
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         hash = lilac_hash_word(op->results[i].type->id, hash);
+    }
     return hash;
 }
 
@@ -143,31 +155,39 @@ static const uint8_t neutral_of[LILAC_TILE_OP_COUNT] = {
  * p + 0 …; also the operand of a conversion, which the caller uses only if the types are equal.
  * NULL: none. */
 static lilac_tile_value *neutral(const lilac_tile_op *op) {
-    if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT)
+    if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
         return lilac_tile_movement_of(op) == LILAC_TILE_MOVEMENT_ANY ? op->operands[0].value : NULL;
-    if (op->operand_count != 2 || op->result_count != 1)
+    }
+    if (op->operand_count != 2 || op->result_count != 1) {
         return NULL;
-    if (neutral_of[op->code] == LILAC_TILE_NEUTRAL_NONE)
+    }
+    if (neutral_of[op->code] == LILAC_TILE_NEUTRAL_NONE) {
         return NULL;
+    }
     int64_t unit = neutral_of[op->code] == LILAC_TILE_NEUTRAL_ONE;
     int64_t value;
-    if (lilac_tile_constant(op->operands[1].value, &value) && value == unit)
+    if (lilac_tile_constant(op->operands[1].value, &value) && value == unit) {
         return op->operands[0].value;
+    }
     if (has_traits(op, LILAC_TILE_COMMUTATIVE) &&
-        lilac_tile_constant(op->operands[0].value, &value) && value == unit)
+        lilac_tile_constant(op->operands[0].value, &value) && value == unit) {
         return op->operands[1].value;
+    }
     return NULL;
 }
 
 static bool folded_value(const lilac_tile_op *op, int64_t *result) {
     int64_t values[3];
     if (op->result_count != 1 || op->results[0].type->kind != LILAC_TILE_SCALAR ||
-        op->operand_count == 0 || op->operand_count > 3)
+        op->operand_count == 0 || op->operand_count > 3) {
         return false;
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    }
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         if (lilac_tile_is_tensor(op->operands[i].value->type) ||
-            !lilac_tile_constant(op->operands[i].value, &values[i]))
+            !lilac_tile_constant(op->operands[i].value, &values[i])) {
             return false;
+        }
+    }
     return lilac_engine_fold(op, values, result);
 }
 
@@ -177,14 +197,16 @@ static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) 
     int64_t value;
     lilac_tile_value *same = neutral(op);
     if (same == NULL && op->code == LILAC_TILE_OP_ARITH_SELECT &&
-        lilac_tile_constant(op->operands[0].value, &value))
+        lilac_tile_constant(op->operands[0].value, &value)) {
         same = op->operands[value != 0 ? 1 : 2].value;
+    }
     if (same != NULL && same->type == op->results[0].type) {
         replace(pass, op, same);
         return NULL;
     }
-    if (!folded_value(op, &value))
+    if (!folded_value(op, &value)) {
         return op;
+    }
     const lilac_tile_type *type = op->results[0].type;
     lilac_tile_op *made = lilac_tile_op_create(pass->module, LILAC_TILE_OP_ARITH_CONSTANT, 0, NULL,
                                                1, &type, 0, op->location);
@@ -225,8 +247,9 @@ static uint32_t hoist(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
         pass->changed = true;
         depth = target;
     }
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         pass->depth[op->results[i].id] = depth;
+    }
     return depth;
 }
 
@@ -235,12 +258,14 @@ static void merge(simplifier *pass, lilac_tile_op *op, uint32_t depth, uint32_t 
     uint64_t hash = hash_of(op);
     entry **head = &pass->table[hash & pass->table_mask];
     for (entry *old = *head; old != NULL; old = old->next) {
-        if (old->hash != hash || !is_same(old->op, op))
+        if (old->hash != hash || !is_same(old->op, op)) {
             continue;
+        }
         bool open = old->depth <= depth && pass->scopes[old->depth].serial == old->serial;
         if (open && old->depth >= pass->scopes[from].barrier) {
-            for (uint32_t i = 0; i < op->result_count; i++)
+            for (uint32_t i = 0; i < op->result_count; i++) {
                 lilac_tile_replace_uses(&op->results[i], &old->op->results[i]);
+            }
             lilac_tile_remove(op);
             pass->changed = true;
         } else if (!open) {
@@ -268,18 +293,21 @@ static void open_block(simplifier *pass, const lilac_tile_block *block, lilac_ti
     here->owner = owner;
     here->floor = depth;
     here->barrier = 0;
-    for (uint32_t i = 0; i < block->argument_count; i++)
+    for (uint32_t i = 0; i < block->argument_count; i++) {
         pass->depth[block->arguments[i]->id] = depth;
-    if (owner == NULL)
+    }
+    if (owner == NULL) {
         return;
+    }
     here->barrier = pass->scopes[depth - 1].barrier;
     bool structured = owner->code == LILAC_TILE_OP_SCF_FOR || owner->code == LILAC_TILE_OP_SCF_IF ||
                       owner->code == LILAC_TILE_OP_SCF_WHILE;
-    if (!structured) /* no merging out of a region that runs once for each element */
+    if (!structured) { /* no merging out of a region that runs once for each element */
         here->barrier = depth;
-    else if (owner->code != LILAC_TILE_OP_SCF_IF && block->next == NULL &&
-             !lilac_tile_keeps_invariants(owner))
+    } else if (owner->code != LILAC_TILE_OP_SCF_IF && block->next == NULL &&
+               !lilac_tile_keeps_invariants(owner)) {
         here->floor = pass->scopes[depth - 1].floor;
+    }
 }
 
 /* Numbers the new operations: at most four replace one. */
@@ -294,23 +322,29 @@ static void number(simplifier *pass, lilac_tile_op *const *made, uint32_t count,
 static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         open_block(pass, block, region->parent, depth);
-        if (region->first->next != NULL) /* several blocks: not a plain loop body */
+        if (region->first->next != NULL) { /* several blocks: not a plain loop body */
             pass->scopes[depth].floor = depth;
+        }
         for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
             next = op->next;
-            for (uint32_t i = 0; i < op->result_count; i++)
+            for (uint32_t i = 0; i < op->result_count; i++) {
                 pass->depth[op->results[i].id] = depth;
-            for (uint32_t r = 0; r < op->region_count; r++)
+            }
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 walk(pass, op->regions[r], depth + 1);
-            if (!is_mergeable(op))
+            }
+            if (!is_mergeable(op)) {
                 continue;
+            }
             op = fold(pass, op, depth);
             lilac_tile_op *made[4] = {op};
             uint32_t count = op != NULL;
-            if (op != NULL && lilac_engine_narrow(pass->module, op, made, &count))
+            if (op != NULL && lilac_engine_narrow(pass->module, op, made, &count)) {
                 number(pass, made, count, depth);
-            for (uint32_t i = 0; i < count; i++)
+            }
+            for (uint32_t i = 0; i < count; i++) {
                 merge(pass, made[i], hoist(pass, made[i], depth), depth);
+            }
         }
     }
 }
@@ -318,11 +352,14 @@ static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
 /* ---- dead code -------------------------------------------------------------------------- */
 
 static bool is_dead(const lilac_tile_op *op) {
-    if (!has_traits(op, LILAC_TILE_PURE) || op->result_count == 0)
+    if (!has_traits(op, LILAC_TILE_PURE) || op->result_count == 0) {
         return false;
-    for (uint32_t i = 0; i < op->result_count; i++)
-        if (op->results[i].uses != NULL)
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (op->results[i].uses != NULL) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -351,25 +388,29 @@ static void sweep_block(simplifier *pass, lilac_tile_block *block) {
             pass->changed = true;
             continue;
         }
-        for (uint32_t r = 0; r < op->region_count; r++)
+        for (uint32_t r = 0; r < op->region_count; r++) {
             sweep_region(pass, op->regions[r]);
+        }
     }
 }
 
 /* Later blocks first, so that users are removed before the definitions. */
 static void sweep_region(simplifier *pass, lilac_tile_region *region) {
     uint32_t count = 0, i = 0;
-    for (lilac_tile_block *block = region->first; block != NULL; block = block->next)
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         count++;
+    }
     if (count == 1) {
         sweep_block(pass, region->first);
         return;
     }
     lilac_tile_block **blocks = lilac_arena_array(pass->arena, lilac_tile_block *, count);
-    for (lilac_tile_block *block = region->first; block != NULL; block = block->next)
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         blocks[i++] = block;
-    while (count > 0)
+    }
+    while (count > 0) {
         sweep_block(pass, blocks[--count]);
+    }
 }
 
 /* ---- the pass --------------------------------------------------------------------------- */
@@ -379,8 +420,9 @@ static void measure(simplifier *pass, const lilac_tile_region *region, uint32_t 
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             pass->operations++;
-            for (uint32_t r = 0; r < op->region_count; r++)
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 measure(pass, op->regions[r], depth + 1);
+            }
         }
     }
 }
@@ -390,8 +432,9 @@ static void simplify_function(lilac_tile_function *function, bool *changed) {
     lilac_tile_number(function);
     measure(&pass, function->body, 0);
     uint64_t buckets = 16;
-    while (buckets < 2 * (uint64_t)pass.operations)
+    while (buckets < 2 * (uint64_t)pass.operations) {
         buckets *= 2;
+    }
     pass.values = function->value_count;
     pass.value_name = lilac_intern_string(function->module->context, "value");
     pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 5 * pass.operations);
@@ -409,8 +452,10 @@ bool lilac_engine_simplify(lilac_tile_module *module, const lilac_target *target
     (void)target;
     *changed = false;
     for (lilac_tile_function *function = module->functions; function != NULL;
-         function = function->next)
-        if (function->body != NULL)
+         function = function->next) {
+        if (function->body != NULL) {
             simplify_function(function, changed);
+        }
+    }
     return true;
 }

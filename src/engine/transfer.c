@@ -37,8 +37,9 @@ const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type 
 static const char *dim_name(uint32_t index, char name[8]) {
     memcpy(name, "dim", 3);
     uint32_t at = 3;
-    if (index >= 10)
+    if (index >= 10) {
         name[at++] = (char)('0' + index / 10);
+    }
     name[at++] = (char)('0' + index % 10);
     name[at] = '\0';
     return name;
@@ -48,9 +49,11 @@ static const char *dim_name(uint32_t index, char name[8]) {
 static bool with_shape(lilac_layout *result, uint32_t rank, const int64_t *shape) {
     char name[8];
     lilac_layout_init(result);
-    for (uint32_t d = 0; d < rank; d++)
-        if (!lilac_layout_add_out(result, dim_name(d, name), log2_of(shape[d]), NULL))
+    for (uint32_t d = 0; d < rank; d++) {
+        if (!lilac_layout_add_out(result, dim_name(d, name), log2_of(shape[d]), NULL)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -63,8 +66,9 @@ static uint32_t axis_of(const lilac_tile_op *op) {
 static bool expand_dims_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                                 const lilac_layout *layout) {
     (void)operand;
-    if (axis_of(op) > layout->out_count || layout->out_count >= LILAC_LAYOUT_MAX_DIMS)
+    if (axis_of(op) > layout->out_count || layout->out_count >= LILAC_LAYOUT_MAX_DIMS) {
         return false;
+    }
     lilac_layout_drop_free(result, layout, "register");
     lilac_layout_expand(result, result, axis_of(op));
     return true;
@@ -74,8 +78,9 @@ static bool expand_dims_forward(lilac_layout *result, const lilac_tile_op *op, u
 static bool without_axis(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                          const lilac_layout *layout) {
     (void)operand;
-    if (axis_of(op) >= layout->out_count)
+    if (axis_of(op) >= layout->out_count) {
         return false;
+    }
     lilac_layout_slice(result, layout, axis_of(op));
     return true;
 }
@@ -92,20 +97,23 @@ static bool gather_transfer(lilac_layout *result, const lilac_tile_op *op, uint3
 static bool broadcast_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                                const lilac_layout *layout) {
     const lilac_tile_type *to = op->operands[operand].value->type;
-    if (layout->out_count != to->rank || !with_shape(result, to->rank, to->shape))
+    if (layout->out_count != to->rank || !with_shape(result, to->rank, to->shape)) {
         return false;
+    }
     uint32_t at = 0;
     for (uint32_t i = 0; i < layout->in_count; i++) {
         uint64_t columns[LILAC_LAYOUT_MAX_BITS];
         for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
             uint64_t coordinates[LILAC_LAYOUT_MAX_DIMS];
-            for (uint32_t d = 0; d < to->rank; d++)
+            for (uint32_t d = 0; d < to->rank; d++) {
                 coordinates[d] =
                     to->shape[d] == 1 ? 0 : lilac_layout_coordinate(layout, layout->columns[at], d);
+            }
             columns[bit] = lilac_layout_pack(result, coordinates);
         }
-        if (!lilac_layout_add_in(result, layout->in[i].name, layout->in[i].bits, columns, NULL))
+        if (!lilac_layout_add_in(result, layout->in[i].name, layout->in[i].bits, columns, NULL)) {
             return false;
+        }
     }
     lilac_layout_drop_free(result, result, "register");
     return true;
@@ -116,18 +124,21 @@ static bool permute(lilac_layout *result, const lilac_tile_op *op, const lilac_l
     const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "order");
     uint32_t order[LILAC_LAYOUT_MAX_DIMS];
     if (given == NULL || given->kind != LILAC_TILE_ATTR_INTEGERS ||
-        given->count != layout->out_count)
+        given->count != layout->out_count) {
         return false;
+    }
     uint64_t seen = 0;
     for (uint32_t i = 0; i < given->count; i++) {
         uint64_t from = (uint64_t)given->integers[i];
-        if (from >= given->count || (seen >> from & 1))
+        if (from >= given->count || (seen >> from & 1)) {
             return false;
+        }
         seen |= UINT64_C(1) << from;
-        if (inverse)
+        if (inverse) {
             order[from] = i;
-        else
+        } else {
             order[i] = (uint32_t)from;
+        }
     }
     lilac_layout_transpose(result, layout, order);
     return true;
@@ -148,10 +159,12 @@ static bool trans_backward(lilac_layout *result, const lilac_tile_op *op, uint32
 static bool reshape_outputs(lilac_layout *result, const lilac_layout *layout,
                             const lilac_tile_type *to) {
     uint32_t bits[LILAC_MAX_RANK];
-    if (to->rank > LILAC_MAX_RANK)
+    if (to->rank > LILAC_MAX_RANK) {
         return false;
-    for (uint32_t d = 0; d < to->rank; d++)
+    }
+    for (uint32_t d = 0; d < to->rank; d++) {
         bits[d] = log2_of(to->shape[d]);
+    }
     return lilac_layout_reshape(result, layout, to->rank, bits, NULL);
 }
 
@@ -172,21 +185,27 @@ static bool pair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand
     (void)op, (void)operand;
     char name[8];
     lilac_layout_init(result);
-    for (uint32_t d = 0; d < layout->out_count; d++)
-        if (!lilac_layout_add_out(result, layout->out[d].name, layout->out[d].bits, NULL))
+    for (uint32_t d = 0; d < layout->out_count; d++) {
+        if (!lilac_layout_add_out(result, layout->out[d].name, layout->out[d].bits, NULL)) {
             return false;
-    if (!lilac_layout_add_out(result, dim_name(layout->out_count, name), 1, NULL))
+        }
+    }
+    if (!lilac_layout_add_out(result, dim_name(layout->out_count, name), 1, NULL)) {
         return false;
+    }
     uint32_t at = 0;
     for (uint32_t i = 0; i < layout->in_count; i++) {
         uint64_t columns[LILAC_LAYOUT_MAX_BITS + 1];
         uint32_t count = 0;
-        if (i == 0)
+        if (i == 0) {
             columns[count++] = UINT64_C(1) << layout->out_bits;
-        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++)
+        }
+        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++) {
             columns[count++] = layout->columns[at++];
-        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL))
+        }
+        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL)) {
             return false;
+        }
     }
     return true;
 }
@@ -196,18 +215,22 @@ static bool pair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand
 static bool unpair(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
                    const lilac_layout *layout) {
     (void)op, (void)operand;
-    if (layout->out_count == 0 || layout->out[layout->out_count - 1].bits != 1)
+    if (layout->out_count == 0 || layout->out[layout->out_count - 1].bits != 1) {
         return false;
+    }
     uint64_t last = UINT64_C(1) << (layout->out_bits - 1);
     uint32_t holders = 0;
-    for (uint32_t i = 0; i < layout->in_bits; i++)
+    for (uint32_t i = 0; i < layout->in_bits; i++) {
         if (layout->columns[i] & last) {
             holders++;
-            if (layout->columns[i] != last || i >= layout->in[0].bits)
+            if (layout->columns[i] != last || i >= layout->in[0].bits) {
                 return false;
+            }
         }
-    if (holders != 1)
+    }
+    if (holders != 1) {
         return false;
+    }
     lilac_layout_slice(result, layout, layout->out_count - 1U);
     return true;
 }
@@ -218,18 +241,21 @@ static bool cat_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t 
                         const lilac_layout *layout) {
     const lilac_tile_type *to = op->results[0].type;
     (void)operand;
-    if (layout->out_count != 1 || !with_shape(result, to->rank, to->shape))
+    if (layout->out_count != 1 || !with_shape(result, to->rank, to->shape)) {
         return false;
+    }
     uint32_t at = 0;
     for (uint32_t i = 0; i < layout->in_count; i++) {
         uint64_t columns[LILAC_LAYOUT_MAX_BITS + 1];
         uint32_t count = layout->in[i].bits;
         memcpy(columns, layout->columns + at, count * sizeof *columns);
         at += count;
-        if (i == 0)
+        if (i == 0) {
             columns[count++] = UINT64_C(1) << layout->out_bits;
-        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL))
+        }
+        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL)) {
             return false;
+        }
     }
     return true;
 }
@@ -240,19 +266,25 @@ static bool cat_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t
     const lilac_tile_type *to = op->operands[operand].value->type;
     uint64_t half = UINT64_C(1) << (layout->out_bits - 1);
     uint32_t holders = 0, at = 0;
-    for (uint32_t i = 0; i < layout->in_bits; i++)
-        if (layout->columns[i] & half)
+    for (uint32_t i = 0; i < layout->in_bits; i++) {
+        if (layout->columns[i] & half) {
             holders += layout->columns[i] == half && i < layout->in[0].bits ? 1 : 2;
-    if (layout->out_count != 1 || holders != 1 || !with_shape(result, to->rank, to->shape))
+        }
+    }
+    if (layout->out_count != 1 || holders != 1 || !with_shape(result, to->rank, to->shape)) {
         return false;
+    }
     for (uint32_t i = 0; i < layout->in_count; i++) {
         uint64_t columns[LILAC_LAYOUT_MAX_BITS];
         uint32_t count = 0;
-        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++)
-            if (layout->columns[at] != half)
+        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
+            if (layout->columns[at] != half) {
                 columns[count++] = layout->columns[at];
-        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL))
+            }
+        }
+        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL)) {
             return false;
+        }
     }
     return true;
 }
@@ -265,23 +297,26 @@ static bool reduce_backward(lilac_layout *result, const lilac_tile_op *op, uint3
     const lilac_tile_type *to = op->operands[operand].value->type;
     uint32_t axis = axis_of(op);
     if (axis >= to->rank || layout->out_count + 1U != to->rank ||
-        !with_shape(result, to->rank, to->shape))
+        !with_shape(result, to->rank, to->shape)) {
         return false;
+    }
     uint64_t next = UINT64_C(1) << lilac_layout_out_start(result, axis);
     uint64_t end = next << result->out[axis].bits;
     uint64_t columns[4][2 * LILAC_LAYOUT_MAX_BITS];
     uint32_t at = 0;
-    if (layout->in_count > 4)
+    if (layout->in_count > 4) {
         return false;
+    }
     for (uint32_t i = 0; i < layout->in_count; i++) {
         bool replicable =
             strcmp(layout->in[i].name, "lane") == 0 || strcmp(layout->in[i].name, "warp") == 0;
         for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
             uint64_t coordinates[LILAC_LAYOUT_MAX_DIMS];
-            for (uint32_t d = 0; d < to->rank; d++)
+            for (uint32_t d = 0; d < to->rank; d++) {
                 coordinates[d] = d == axis ? 0
                                            : lilac_layout_coordinate(layout, layout->columns[at],
                                                                      d > axis ? d - 1 : d);
+            }
             columns[i][bit] = lilac_layout_pack(result, coordinates);
             if (replicable && columns[i][bit] == 0 && next < end) {
                 columns[i][bit] = next;
@@ -290,12 +325,15 @@ static bool reduce_backward(lilac_layout *result, const lilac_tile_op *op, uint3
         }
     }
     uint32_t registers = layout->in[0].bits;
-    for (; next < end; next <<= 1)
+    for (; next < end; next <<= 1) {
         columns[0][registers++] = next;
-    for (uint32_t i = 0; i < layout->in_count; i++)
+    }
+    for (uint32_t i = 0; i < layout->in_count; i++) {
         if (!lilac_layout_add_in(result, layout->in[i].name,
-                                 i == 0 ? registers : layout->in[i].bits, columns[i], NULL))
+                                 i == 0 ? registers : layout->in[i].bits, columns[i], NULL)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -378,12 +416,16 @@ static const uint8_t relation_of[LILAC_TILE_OP_COUNT] = {
 };
 
 static bool has_tensor(const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++)
-        if (lilac_tile_is_tensor(op->operands[i].value->type))
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        if (lilac_tile_is_tensor(op->operands[i].value->type)) {
             return true;
-    for (uint32_t i = 0; i < op->result_count; i++)
-        if (lilac_tile_is_tensor(op->results[i].type))
+        }
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        if (lilac_tile_is_tensor(op->results[i].type)) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -393,15 +435,17 @@ static bool has_block_pointer(const lilac_tile_op *op) {
         const lilac_tile_type *type = op->operands[i].value->type;
         if (type->kind == LILAC_TILE_DESCRIPTOR ||
             (type->kind == LILAC_TILE_POINTER && type->element != NULL &&
-             lilac_tile_is_tensor(type->element)))
+             lilac_tile_is_tensor(type->element))) {
             return true;
+        }
     }
     return false;
 }
 
 const layout_relation *lilac_layout_relation(const lilac_tile_op *op) {
-    if (!has_tensor(op)) /* operations in its regions may have tensors */
+    if (!has_tensor(op)) { /* operations in its regions may have tensors */
         return &relations[RELATION_NONE];
+    }
     return &relations[has_block_pointer(op) ? RELATION_REFUSED : relation_of[op->code]];
 }
 
@@ -410,10 +454,12 @@ static const lilac_layout *transfer(assignment *a, const lilac_tile_op *op, uint
     const layout_relation *relation = &relations[relation_of[op->code]];
     layout_transfer *function = forward ? relation->forward : relation->backward;
     lilac_layout result;
-    if (relation->same)
+    if (relation->same) {
         return layout;
-    if (function == NULL || !function(&result, op, operand, layout))
+    }
+    if (function == NULL || !function(&result, op, operand, layout)) {
         return NULL;
+    }
     return lilac_tile_intern_layout(a->module, &result);
 }
 

@@ -21,23 +21,26 @@
 uint64_t lilac_f2_apply(const lilac_f2_matrix *matrix, uint64_t vector) {
     assert(matrix->columns == 64 || vector >> matrix->columns == 0);
     uint64_t sum = 0;
-    for (; vector != 0; vector &= vector - 1)
+    for (; vector != 0; vector &= vector - 1) {
         sum ^= matrix->column[lowest_bit(vector)];
+    }
     return sum;
 }
 
 void lilac_f2_identity(lilac_f2_matrix *result, uint32_t size) {
     assert(size <= 64);
     result->rows = result->columns = size;
-    for (uint32_t i = 0; i < size; i++)
+    for (uint32_t i = 0; i < size; i++) {
         result->column[i] = UINT64_C(1) << i;
+    }
 }
 
 void lilac_f2_transpose(lilac_f2_matrix *result, const lilac_f2_matrix *matrix) {
     uint64_t row[64] = {0};
     for (uint32_t c = 0; c < matrix->columns; c++) {
-        for (uint64_t rest = matrix->column[c]; rest != 0; rest &= rest - 1)
+        for (uint64_t rest = matrix->column[c]; rest != 0; rest &= rest - 1) {
             row[lowest_bit(rest)] |= UINT64_C(1) << c;
+        }
     }
     uint32_t rows = matrix->rows;
     result->rows = matrix->columns;
@@ -49,8 +52,9 @@ void lilac_f2_multiply(lilac_f2_matrix *result, const lilac_f2_matrix *a,
                        const lilac_f2_matrix *b) {
     assert(a->columns == b->rows);
     uint64_t column[64];
-    for (uint32_t c = 0; c < b->columns; c++)
+    for (uint32_t c = 0; c < b->columns; c++) {
         column[c] = lilac_f2_apply(a, b->column[c]);
+    }
     uint32_t rows = a->rows, columns = b->columns;
     result->rows = rows;
     result->columns = columns;
@@ -83,10 +87,11 @@ void lilac_f2_reduce(lilac_f2_echelon *result, const lilac_f2_matrix *matrix) {
         const uint64_t own = UINT64_C(1) << c;
         uint64_t combination;
         const uint64_t vector = lilac_f2_basis_reduce(&basis, matrix->column[c], &combination);
-        if (lilac_f2_basis_add(&basis, vector, combination ^ own))
+        if (lilac_f2_basis_add(&basis, vector, combination ^ own)) {
             result->pivot[result->rank++] = (uint8_t)highest_bit(vector);
-        else
+        } else {
             result->kernel[result->kernel_count++] = combination ^ own;
+        }
     }
     complete(&basis);
     for (uint32_t i = 0; i < result->rank; i++) {
@@ -103,38 +108,44 @@ bool lilac_f2_solve(const lilac_f2_echelon *echelon, uint64_t b, uint64_t *x) {
             solution ^= echelon->combination[i];
         }
     }
-    if (left != 0)
+    if (left != 0) {
         return false;
+    }
     *x = solution;
     return true;
 }
 
 bool lilac_f2_inverse(lilac_f2_matrix *result, const lilac_f2_matrix *matrix) {
     lilac_f2_echelon echelon;
-    if (matrix->rows != matrix->columns)
+    if (matrix->rows != matrix->columns) {
         return false;
+    }
     lilac_f2_reduce(&echelon, matrix);
-    if (echelon.rank != matrix->rows)
+    if (echelon.rank != matrix->rows) {
         return false;
+    }
     /* At full rank every reduced vector is the unit vector of its pivot. */
     result->rows = result->columns = echelon.rank;
-    for (uint32_t i = 0; i < echelon.rank; i++)
+    for (uint32_t i = 0; i < echelon.rank; i++) {
         result->column[echelon.pivot[i]] = echelon.combination[i];
+    }
     return true;
 }
 
 /* ---- subspaces -------------------------------------------------------------------------- */
 
 static void add_all(lilac_f2_basis *basis, const uint64_t *vectors, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         (void)lilac_f2_basis_add(basis, vectors[i], 0);
+    }
 }
 
 static void take_basis(lilac_f2_space *result, lilac_f2_basis *basis) {
     complete(basis);
     result->dimension = 0;
-    for (uint64_t rest = basis->pivots; rest != 0; rest &= rest - 1)
+    for (uint64_t rest = basis->pivots; rest != 0; rest &= rest - 1) {
         result->basis[result->dimension++] = basis->vector[lowest_bit(rest)];
+    }
 }
 
 void lilac_f2_span(lilac_f2_space *result, const uint64_t *vectors, uint32_t count) {
@@ -166,13 +177,15 @@ void lilac_f2_intersection(lilac_f2_space *result, const lilac_f2_space *a,
     lilac_f2_basis sum, common;
     lilac_f2_basis_init(&sum);
     lilac_f2_basis_init(&common);
-    for (uint32_t i = 0; i < a->dimension; i++)
+    for (uint32_t i = 0; i < a->dimension; i++) {
         (void)lilac_f2_basis_add(&sum, a->basis[i], a->basis[i]);
+    }
     for (uint32_t i = 0; i < b->dimension; i++) {
         uint64_t tag;
         const uint64_t rest = lilac_f2_basis_reduce(&sum, b->basis[i], &tag);
-        if (!lilac_f2_basis_add(&sum, rest, tag))
+        if (!lilac_f2_basis_add(&sum, rest, tag)) {
             (void)lilac_f2_basis_add(&common, tag, 0);
+        }
     }
     take_basis(result, &common);
 }
@@ -185,6 +198,7 @@ void lilac_f2_complement(lilac_f2_space *result, const lilac_f2_space *space, ui
     /* e_i lies in the span of the space and the unit vectors below it exactly when a member of the
      * space has highest bit i. */
     result->dimension = 0;
-    for (uint64_t rest = low_bits(bits) & ~basis.pivots; rest != 0; rest &= rest - 1)
+    for (uint64_t rest = low_bits(bits) & ~basis.pivots; rest != 0; rest &= rest - 1) {
         result->basis[result->dimension++] = rest & (~rest + 1);
+    }
 }

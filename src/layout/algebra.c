@@ -38,8 +38,9 @@ static place_text place_of(const lilac_layout_dim *dims, uint32_t count, uint32_
 static bool refuse_not_onto(const lilac_layout *layout, const lilac_f2_echelon *echelon,
                             lilac_reason *why) {
     uint64_t reached = 0;
-    for (uint32_t i = 0; i < echelon->rank; i++)
+    for (uint32_t i = 0; i < echelon->rank; i++) {
         reached |= UINT64_C(1) << echelon->pivot[i];
+    }
     uint64_t missed = low_bits(layout->out_bits) & ~reached;
     place_text place = place_of(layout->out, layout->out_count, lowest_bit(missed));
     return lilac_layout_refuse(why, "not surjective: nothing goes to %s=%llu", place.name,
@@ -62,13 +63,15 @@ static bool join_dims(lilac_layout_dim *dims, uint8_t *count, uint8_t *sum,
                       uint32_t b_count, const char *what, lilac_reason *why) {
     uint32_t total = 0, used = a_count;
     memcpy(dims, a, a_count * sizeof a[0]);
-    for (uint32_t i = 0; i < a_count; i++)
+    for (uint32_t i = 0; i < a_count; i++) {
         total += a[i].bits;
+    }
     for (uint32_t i = 0; i < b_count; i++) {
         total += b[i].bits;
-        if (total > LILAC_LAYOUT_MAX_BITS)
+        if (total > LILAC_LAYOUT_MAX_BITS) {
             return lilac_layout_refuse(why, "the product has more than %d %s bits",
                                        LILAC_LAYOUT_MAX_BITS, what);
+        }
         int j = find_dim(a, a_count, &b[i]);
         if (j >= 0) {
             dims[j].bits = (uint8_t)(dims[j].bits + b[i].bits);
@@ -90,8 +93,9 @@ bool lilac_layout_product(lilac_layout *result, const lilac_layout *a, const lil
     if (!join_dims(made.in, &made.in_count, &made.in_bits, a->in, a->in_count, b->in, b->in_count,
                    "input", why) ||
         !join_dims(made.out, &made.out_count, &made.out_bits, a->out, a->out_count, b->out,
-                   b->out_count, "output", why))
+                   b->out_count, "output", why)) {
         return false;
+    }
 
     uint8_t a_in[LILAC_LAYOUT_MAX_DIMS], b_in[LILAC_LAYOUT_MAX_DIMS];
     uint8_t a_out[LILAC_LAYOUT_MAX_DIMS], b_out[LILAC_LAYOUT_MAX_DIMS];
@@ -104,20 +108,24 @@ bool lilac_layout_product(lilac_layout *result, const lilac_layout *a, const lil
     uint32_t start = 0;
     for (uint32_t i = 0; i < made.out_count; i++) {
         uint32_t below = i < a->out_count ? a->out[i].bits : 0;
-        if (i < a->out_count)
+        if (i < a->out_count) {
             add_field(&of_a, a_out[i], start, below);
+        }
         int j = find_dim(b->out, b->out_count, &made.out[i]);
-        if (j >= 0)
+        if (j >= 0) {
             add_field(&of_b, b_out[j], start + below, b->out[j].bits);
+        }
         start += made.out[i].bits;
     }
     uint32_t at = 0;
     for (uint32_t i = 0; i < made.in_count; i++) {
-        for (uint32_t k = 0; i < a->in_count && k < a->in[i].bits; k++)
+        for (uint32_t k = 0; i < a->in_count && k < a->in[i].bits; k++) {
             made.columns[at++] = move_fields(&of_a, a->columns[a_in[i] + k]);
+        }
         int j = find_dim(b->in, b->in_count, &made.in[i]);
-        for (uint32_t k = 0; j >= 0 && k < b->in[j].bits; k++)
+        for (uint32_t k = 0; j >= 0 && k < b->in[j].bits; k++) {
             made.columns[at++] = move_fields(&of_b, b->columns[b_in[j] + k]);
+        }
     }
     lilac_layout_copy(result, &made);
     return true;
@@ -127,9 +135,10 @@ bool lilac_layout_product(lilac_layout *result, const lilac_layout *a, const lil
 
 bool lilac_layout_compose(lilac_layout *result, const lilac_layout *outer,
                           const lilac_layout *inner, lilac_reason *why) {
-    if (inner->out_count != outer->in_count)
+    if (inner->out_count != outer->in_count) {
         return lilac_layout_refuse(why, "the inner layout has %u outputs and the outer %u inputs",
                                    inner->out_count, outer->in_count);
+    }
     uint8_t starts[LILAC_LAYOUT_MAX_DIMS];
     dim_starts(starts, outer->in, outer->in_count);
     bit_fields fields = {.in_place = true};
@@ -137,19 +146,22 @@ bool lilac_layout_compose(lilac_layout *result, const lilac_layout *outer,
     for (uint32_t i = 0; i < inner->out_count; i++) {
         const lilac_layout_dim *dim = &inner->out[i];
         int j = find_dim(outer->in, outer->in_count, dim);
-        if (j < 0)
+        if (j < 0) {
             return lilac_layout_refuse(
                 why, "output '%s' of the inner layout is no input of the outer", dim->name);
-        if (dim->bits > outer->in[j].bits)
+        }
+        if (dim->bits > outer->in[j].bits) {
             return lilac_layout_refuse(why,
                                        "'%s' has %u bits in the inner layout and %u in the outer",
                                        dim->name, dim->bits, outer->in[j].bits);
+        }
         add_field(&fields, from, starts[j], dim->bits);
         from += dim->bits;
     }
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
-    for (uint32_t i = 0; i < inner->in_bits; i++)
+    for (uint32_t i = 0; i < inner->in_bits; i++) {
         columns[i] = lilac_layout_apply(outer, move_fields(&fields, inner->columns[i]));
+    }
     if (result != inner) {
         result->in_count = inner->in_count;
         result->in_bits = inner->in_bits;
@@ -177,18 +189,21 @@ static void right_inverse(lilac_layout *result, const lilac_layout *layout,
     made.out_bits = layout->in_bits;
     memcpy(made.in, layout->out, layout->out_count * sizeof layout->out[0]);
     memcpy(made.out, layout->in, layout->in_count * sizeof layout->in[0]);
-    for (uint32_t i = 0; i < echelon->rank; i++)
+    for (uint32_t i = 0; i < echelon->rank; i++) {
         made.columns[echelon->pivot[i]] = echelon->combination[i];
+    }
     lilac_layout_copy(result, &made);
 }
 
 bool lilac_layout_invert(lilac_layout *result, const lilac_layout *layout, lilac_reason *why) {
     lilac_f2_echelon echelon;
     lilac_layout_reduce(&echelon, layout);
-    if (echelon.rank != layout->in_bits)
+    if (echelon.rank != layout->in_bits) {
         return refuse_not_injective(layout, &echelon, why);
-    if (echelon.rank != layout->out_bits)
+    }
+    if (echelon.rank != layout->out_bits) {
         return refuse_not_onto(layout, &echelon, why);
+    }
     right_inverse(result, layout, &echelon);
     return true;
 }
@@ -197,17 +212,19 @@ bool lilac_layout_pseudoinvert(lilac_layout *result, const lilac_layout *layout,
                                lilac_reason *why) {
     lilac_f2_echelon echelon;
     lilac_layout_reduce(&echelon, layout);
-    if (echelon.rank != layout->out_bits)
+    if (echelon.rank != layout->out_bits) {
         return refuse_not_onto(layout, &echelon, why);
+    }
     right_inverse(result, layout, &echelon);
     return true;
 }
 
 bool lilac_layout_invert_compose(lilac_layout *result, const lilac_layout *a, const lilac_layout *b,
                                  lilac_reason *why) {
-    if (a->out_count != b->out_count)
+    if (a->out_count != b->out_count) {
         return lilac_layout_refuse(why, "the layouts have %u and %u outputs", a->out_count,
                                    b->out_count);
+    }
     uint8_t b_out[LILAC_LAYOUT_MAX_DIMS], b_in[LILAC_LAYOUT_MAX_DIMS];
     dim_starts(b_out, b->out, b->out_count);
     dim_starts(b_in, b->in, b->in_count);
@@ -215,23 +232,27 @@ bool lilac_layout_invert_compose(lilac_layout *result, const lilac_layout *a, co
     uint32_t from = 0;
     for (uint32_t i = 0; i < a->out_count; i++) {
         int j = find_dim(b->out, b->out_count, &a->out[i]);
-        if (j < 0)
+        if (j < 0) {
             return lilac_layout_refuse(why, "only one of the layouts has an output '%s'",
                                        a->out[i].name);
-        if (a->out[i].bits != b->out[j].bits)
+        }
+        if (a->out[i].bits != b->out[j].bits) {
             return lilac_layout_refuse(why, "output '%s' has %u bits here and %u there",
                                        a->out[i].name, a->out[i].bits, b->out[j].bits);
+        }
         add_field(&fields, from, b_out[j], a->out[i].bits);
         from += a->out[i].bits;
     }
     lilac_f2_echelon echelon;
     lilac_layout_reduce(&echelon, b);
-    if (echelon.rank != b->out_bits)
+    if (echelon.rank != b->out_bits) {
         return refuse_not_onto(b, &echelon, why);
+    }
 
     uint64_t preimage[LILAC_LAYOUT_MAX_BITS]; /* of each output bit */
-    for (uint32_t i = 0; i < echelon.rank; i++)
+    for (uint32_t i = 0; i < echelon.rank; i++) {
         preimage[echelon.pivot[i]] = echelon.combination[i];
+    }
 
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t at = 0;
@@ -242,14 +263,16 @@ bool lilac_layout_invert_compose(lilac_layout *result, const lilac_layout *a, co
         for (uint32_t k = 0; k < bits; k++, at++) {
             uint64_t column = move_fields(&fields, a->columns[at]), sum = 0;
             same = same && column == b->columns[b_in[j] + k];
-            for (; column != 0; column &= column - 1)
+            for (; column != 0; column &= column - 1) {
                 sum ^= preimage[lowest_bit(column)];
+            }
             columns[at] = sum;
         }
         /* Where both sides agree on a whole input, staying put is a solution too, and the one that
          * moves nothing. */
-        for (uint32_t k = 0; same && k < bits; k++)
+        for (uint32_t k = 0; same && k < bits; k++) {
             columns[start + k] = UINT64_C(1) << (b_in[j] + k);
+        }
     }
 
     lilac_layout made;
@@ -272,8 +295,9 @@ static bool chosen(uint32_t *mask, const lilac_layout_dim *dims, uint32_t count,
     *mask = names == NULL ? (uint32_t)low_bits(count) : 0;
     for (; names != NULL && *names != NULL; names++) {
         int i = find_named(dims, count, *names, what, why);
-        if (i < 0)
+        if (i < 0) {
             return false;
+        }
         *mask |= UINT32_C(1) << i;
     }
     return true;
@@ -283,8 +307,9 @@ bool lilac_layout_sublayout(lilac_layout *result, const lilac_layout *layout,
                             const char *const *ins, const char *const *outs, lilac_reason *why) {
     uint32_t in_mask, out_mask;
     if (!chosen(&in_mask, layout->in, layout->in_count, ins, "input", why) ||
-        !chosen(&out_mask, layout->out, layout->out_count, outs, "output", why))
+        !chosen(&out_mask, layout->out, layout->out_count, outs, "output", why)) {
         return false;
+    }
     lilac_layout made;
     made.in_count = made.out_count = made.in_bits = made.out_bits = 0;
     bit_fields fields = {.in_place = out_mask == (uint32_t)low_bits(layout->out_count)};
@@ -303,8 +328,9 @@ bool lilac_layout_sublayout(lilac_layout *result, const lilac_layout *layout,
         uint32_t bits = layout->in[i].bits;
         if (in_mask >> i & 1) {
             made.in[made.in_count++] = layout->in[i];
-            for (uint32_t k = 0; k < bits; k++)
+            for (uint32_t k = 0; k < bits; k++) {
                 made.columns[made.in_bits++] = move_fields(&fields, layout->columns[start + k]);
+            }
         }
         start += bits;
     }

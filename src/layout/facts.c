@@ -19,8 +19,9 @@ bool lilac_layout_is_bijective(const lilac_layout *layout) {
 bool lilac_layout_is_memory(const lilac_layout *layout) {
     for (uint32_t i = 0; i < layout->in_bits; i++) {
         uint64_t left = layout->columns[i] & (layout->columns[i] - 1); /* less its lowest bit */
-        if (layout->columns[i] == 0 || (left & (left - 1)) != 0)
+        if (layout->columns[i] == 0 || (left & (left - 1)) != 0) {
             return false;
+        }
     }
     return lilac_layout_is_bijective(layout);
 }
@@ -30,18 +31,21 @@ static uint64_t bits_of(const lilac_layout_dim *dims, uint32_t count, const char
     uint64_t mask = 0;
     for (uint32_t i = 0, start = 0; i < count; start += dims[i++].bits) {
         bool named = names == NULL;
-        for (const char *const *name = names; !named && *name != NULL; name++)
+        for (const char *const *name = names; !named && *name != NULL; name++) {
             named = strcmp(*name, dims[i].name) == 0;
-        if (named && dims[i].bits != 0)
+        }
+        if (named && dims[i].bits != 0) {
             mask |= low_bits(dims[i].bits) << start;
+        }
     }
     return mask;
 }
 
 static bool zero_block(const lilac_layout *layout, uint64_t ins, uint64_t outs) {
     uint64_t moved = 0;
-    for (; ins != 0; ins &= ins - 1)
+    for (; ins != 0; ins &= ins - 1) {
         moved |= layout->columns[lowest_bit(ins)];
+    }
     return (moved & outs) == 0;
 }
 
@@ -55,15 +59,18 @@ bool lilac_layout_is_identity_over(const lilac_layout *layout, const char *const
     uint64_t outs = bits_of(layout->out, layout->out_count, names), reached = 0;
     for (uint32_t i = 0, start = 0; i < layout->in_count; start += layout->in[i++].bits) {
         uint32_t bits = layout->in[i].bits;
-        if (bits == 0 || (names != NULL && bits_of(&layout->in[i], 1, names) == 0))
+        if (bits == 0 || (names != NULL && bits_of(&layout->in[i], 1, names) == 0)) {
             continue;
+        }
         int out = find_dim(layout->out, layout->out_count, &layout->in[i]);
-        if (out < 0 || layout->out[out].bits != bits)
+        if (out < 0 || layout->out[out].bits != bits) {
             return false;
+        }
         uint32_t to = lilac_layout_out_start(layout, (uint32_t)out);
         for (uint32_t k = 0; k < bits; k++) {
-            if ((layout->columns[start + k] & outs) != UINT64_C(1) << (to + k))
+            if ((layout->columns[start + k] & outs) != UINT64_C(1) << (to + k)) {
                 return false;
+            }
         }
         reached |= low_bits(bits) << to;
     }
@@ -104,12 +111,14 @@ uint64_t lilac_layout_free_mask(const lilac_layout *layout) {
 
 uint64_t lilac_layout_additive_bits(const lilac_layout *layout, const char *in, uint64_t touched) {
     int index = lilac_layout_in(layout, in);
-    if (index < 0 || layout->in[index].bits == 0)
+    if (index < 0 || layout->in[index].bits == 0) {
         return 0;
+    }
     uint32_t start = lilac_layout_in_start(layout, (uint32_t)index), bits = layout->in[index].bits;
     for (uint32_t i = 0; i < layout->in_bits; i++) {
-        if (i < start || i >= start + bits)
+        if (i < start || i >= start + bits) {
             touched |= layout->columns[i];
+        }
     }
     /* A column that shares a bit with those outside joins them, and may take others along. */
     uint64_t additive = low_bits(bits);
@@ -130,8 +139,9 @@ uint64_t lilac_layout_additive_bits(const lilac_layout *layout, const char *in, 
 uint32_t lilac_layout_consecutive_in(const lilac_layout *layout, const char *in,
                                      const uint32_t *order) {
     int index = lilac_layout_in(layout, in);
-    if (index < 0)
+    if (index < 0) {
         return 0;
+    }
     uint32_t first = lilac_layout_in_start(layout, (uint32_t)index);
     uint32_t bits = layout->in[index].bits, count = 0;
     uint64_t reached[LILAC_LAYOUT_MAX_BITS]; /* by the run's first bits */
@@ -140,20 +150,23 @@ uint32_t lilac_layout_consecutive_in(const lilac_layout *layout, const char *in,
         uint32_t start = lilac_layout_out_start(layout, dim);
         for (uint32_t k = 0; k < layout->out[dim].bits && !ended; k++) {
             ended = count == bits || layout->columns[first + count] != UINT64_C(1) << (start + k);
-            if (!ended)
+            if (!ended) {
                 reached[count++] = UINT64_C(1) << (start + k);
+            }
         }
     }
     /* Where another column reaches one of the run's bits, the run must end below that bit: with
      * that column's bit set, its registers come in another order. */
     uint64_t others = 0;
     for (uint32_t i = 0; i < layout->in_bits; i++) {
-        if (i < first || i >= first + count)
+        if (i < first || i >= first + count) {
             others |= layout->columns[i];
+        }
     }
     for (uint32_t i = 0; i < count; i++) {
-        if ((others & reached[i]) != 0)
+        if ((others & reached[i]) != 0) {
             count = i;
+        }
     }
     return count;
 }

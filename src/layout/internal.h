@@ -23,8 +23,9 @@ static inline bool same_name(const lilac_layout_dim *a, const lilac_layout_dim *
 static inline int find_dim(const lilac_layout_dim *dims, uint32_t count,
                            const lilac_layout_dim *key) {
     for (uint32_t i = 0; i < count; i++) {
-        if (same_name(&dims[i], key))
+        if (same_name(&dims[i], key)) {
             return (int)i;
+        }
     }
     return -1;
 }
@@ -34,8 +35,9 @@ static inline int find_named(const lilac_layout_dim *dims, uint32_t count, const
                              const char *what, lilac_reason *why) {
     lilac_layout_dim key;
     int i = lilac_layout_key(&key, name) ? find_dim(dims, count, &key) : -1;
-    if (i < 0)
+    if (i < 0) {
         (void)lilac_layout_refuse(why, "there is no %s '%.14s'", what, name);
+    }
     return i;
 }
 
@@ -51,8 +53,9 @@ typedef struct bit_fields {
 } bit_fields;
 
 static inline void add_field(bit_fields *fields, uint32_t from, uint32_t to, uint32_t bits) {
-    if (bits == 0)
+    if (bits == 0) {
         return;
+    }
     fields->at[fields->count].mask = low_bits(bits);
     fields->at[fields->count].from = (uint8_t)from;
     fields->at[fields->count].to = (uint8_t)to;
@@ -61,11 +64,13 @@ static inline void add_field(bit_fields *fields, uint32_t from, uint32_t to, uin
 }
 
 static inline uint64_t move_fields(const bit_fields *fields, uint64_t word) {
-    if (fields->in_place)
+    if (fields->in_place) {
         return word;
+    }
     uint64_t moved = 0;
-    for (uint32_t i = 0; i < fields->count; i++)
+    for (uint32_t i = 0; i < fields->count; i++) {
         moved |= (word >> fields->at[i].from & fields->at[i].mask) << fields->at[i].to;
+    }
     return moved;
 }
 

@@ -12,12 +12,14 @@ static void put_columns(lilac_text *out, const lilac_layout *layout, uint32_t st
                         const char *separator) {
     lilac_text_char(out, '[');
     for (uint32_t k = 0; k < bits; k++) {
-        if (k != 0)
+        if (k != 0) {
             lilac_text_puts(out, separator);
+        }
         lilac_text_char(out, '[');
         for (uint32_t d = 0; d < layout->out_count; d++) {
-            if (d != 0)
+            if (d != 0) {
                 lilac_text_puts(out, separator);
+            }
             lilac_text_unsigned(out,
                                 lilac_layout_coordinate(layout, layout->columns[start + k], d));
         }
@@ -30,8 +32,9 @@ void lilac_layout_json(lilac_text *out, const lilac_layout *layout) {
     uint32_t start = 0;
     lilac_text_char(out, '{');
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        if (i != 0)
+        if (i != 0) {
             lilac_text_puts(out, ", ");
+        }
         lilac_text_json(out, layout->in[i].name, strlen(layout->in[i].name));
         lilac_text_puts(out, ": ");
         put_columns(out, layout, start, layout->in[i].bits, ",");
@@ -47,8 +50,9 @@ void lilac_layout_print(lilac_text *out, const lilac_layout *layout) {
     uint32_t start = 0;
     lilac_text_puts(out, name);
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        if (i != 0)
+        if (i != 0) {
             lilac_text_puts(out, ", ");
+        }
         lilac_text_puts(out, layout->in[i].name);
         lilac_text_puts(out, " = ");
         put_columns(out, layout, start, layout->in[i].bits, ", ");

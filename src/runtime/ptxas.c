@@ -256,7 +256,7 @@ static int run_program(const char *path, char *const *words, lilac_text *log, in
 
 /* What became of it: true when it did its work. */
 static bool check_result(lilac_context *context, const char *path, int error, int status,
-                  const char *log) {
+                         const char *log) {
     const lilac_position nowhere = {0};
     if (error != 0) {
         return refuse(context, "no-ptxas", path, strerror(error));

@@ -22,10 +22,10 @@ typedef struct checker {
     const lilac_simt_body *program; /* around the place of the walk, or NULL */
     const instruction *others[IDS]; /* barrier or group_barrier that uses an id */
     const instruction *named[IDS];
-    uint32_t forks;     /* operations with programs */
+    uint32_t forks;          /* operations with programs */
     const instruction *sets; /* the last set_max_registers, or NULL */
-    uint64_t registers; /* of all threads of the programs so far, in registers */
-    uint64_t most;      /* of a thread of the program: the largest number that it sets */
+    uint64_t registers;      /* of all threads of the programs so far, in registers */
+    uint64_t most;           /* of a thread of the program: the largest number that it sets */
 } checker;
 
 #define FAIL(c, at, id, ...)                                                                       \

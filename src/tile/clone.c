@@ -11,8 +11,9 @@
 static lilac_tile_attributes copy_attributes(lilac_arena *arena,
                                              const lilac_tile_attributes *from) {
     lilac_tile_attributes copy = {0};
-    for (uint32_t i = 0; i < from->count; i++)
+    for (uint32_t i = 0; i < from->count; i++) {
         tile_attribute_append(arena, &copy, &from->list[i]);
+    }
     return copy;
 }
 
@@ -41,9 +42,11 @@ static void clone_region(lilac_tile_module *module, const lilac_tile_region *fro
         }
     }
     const lilac_tile_block *old = from->first;
-    for (lilac_tile_block *block = to->first; block; block = block->next, old = old->next)
-        for (const lilac_tile_op *inner = old->first; inner; inner = inner->next)
+    for (lilac_tile_block *block = to->first; block; block = block->next, old = old->next) {
+        for (const lilac_tile_op *inner = old->first; inner; inner = inner->next) {
             lilac_tile_append(block, clone_op(module, inner, map));
+        }
+    }
 }
 
 static lilac_tile_op *clone_op(lilac_tile_module *module, const lilac_tile_op *op,
@@ -68,10 +71,12 @@ static lilac_tile_op *clone_op(lilac_tile_module *module, const lilac_tile_op *o
     }
     copy->successor_count = op->successor_count;
     copy->successors = lilac_arena_array(module->arena, lilac_tile_block *, op->successor_count);
-    for (uint32_t i = 0; i < op->successor_count; i++)
+    for (uint32_t i = 0; i < op->successor_count; i++) {
         copy->successors[i] = mapped(map, op->successors[i]);
-    for (uint32_t i = 0; i < op->region_count; i++)
+    }
+    for (uint32_t i = 0; i < op->region_count; i++) {
         clone_region(module, op->regions[i], copy->regions[i], map);
+    }
     return copy;
 }
 
@@ -80,16 +85,18 @@ static lilac_tile_op *clone_op(lilac_tile_module *module, const lilac_tile_op *o
 static void remap_operands(lilac_tile_op *copy, const lilac_tile_op *op, const tile_table *map) {
     for (uint32_t i = 0; i < op->operand_count; i++) {
         lilac_tile_value *value = op->operands[i].value;
-        if (copy->operands[i].value == value && mapped(map, value) != value)
+        if (copy->operands[i].value == value && mapped(map, value) != value) {
             lilac_tile_set_operand(copy, i, mapped(map, value));
+        }
     }
     for (uint32_t r = 0; r < op->region_count; r++) {
         const lilac_tile_block *old = op->regions[r]->first;
         for (lilac_tile_block *block = copy->regions[r]->first; block;
              block = block->next, old = old->next) {
             const lilac_tile_op *from = old->first;
-            for (lilac_tile_op *to = block->first; to; to = to->next, from = from->next)
+            for (lilac_tile_op *to = block->first; to; to = to->next, from = from->next) {
                 remap_operands(to, from, map);
+            }
         }
     }
 }
@@ -105,8 +112,9 @@ lilac_tile_mapping *lilac_tile_mapping_create(void) {
 }
 
 void lilac_tile_mapping_destroy(lilac_tile_mapping *mapping) {
-    if (!mapping)
+    if (!mapping) {
         return;
+    }
     tile_table_clear(&mapping->table);
     lilac_heap_free(mapping);
 }
@@ -123,8 +131,9 @@ lilac_tile_value *lilac_tile_mapped(const lilac_tile_mapping *mapping, lilac_til
 lilac_tile_op *lilac_tile_clone_mapped(lilac_tile_module *module, const lilac_tile_op *op,
                                        lilac_tile_mapping *mapping) {
     lilac_tile_op *copy = clone_op(module, op, &mapping->table);
-    if (op->region_count)
+    if (op->region_count) {
         remap_operands(copy, op, &mapping->table);
+    }
     return copy;
 }
 
@@ -140,6 +149,7 @@ void lilac_tile_clone_body(lilac_tile_module *module, const lilac_tile_block *bl
     /* Operations that are inserted before the terminator of the block itself are not copied. */
     const lilac_tile_op *last = block->last->previous;
     for (const lilac_tile_op *op = last ? block->first : NULL; op;
-         op = op == last ? NULL : op->next)
+         op = op == last ? NULL : op->next) {
         lilac_tile_insert_before(place, lilac_tile_clone_mapped(module, op, mapping));
+    }
 }

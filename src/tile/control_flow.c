@@ -39,16 +39,18 @@ uint32_t lilac_tile_first_passed(const lilac_tile_op *op) {
 
 uint32_t lilac_tile_branch_first(const lilac_tile_op *branch, uint32_t successor) {
     uint32_t first = branch->code == LILAC_TILE_OP_CF_COND_BR ? 1 : 0;
-    for (uint32_t s = 0; s < successor; s++)
+    for (uint32_t s = 0; s < successor; s++) {
         first += branch->successors[s]->argument_count;
+    }
     return first;
 }
 
 static lilac_tile_value *branch_receiver(const lilac_tile_op *branch, uint32_t operand) {
     for (uint32_t s = 0; s < branch->successor_count; s++) {
         uint32_t first = lilac_tile_branch_first(branch, s);
-        if (operand >= first && operand - first < branch->successors[s]->argument_count)
+        if (operand >= first && operand - first < branch->successors[s]->argument_count) {
             return branch->successors[s]->arguments[operand - first];
+        }
     }
     return NULL;
 }
@@ -71,8 +73,9 @@ static lilac_tile_value *receiver(const lilac_tile_op *op, uint32_t i) {
 }
 
 lilac_tile_value *lilac_tile_receiver(const lilac_tile_use *use) {
-    if (use->op->successor_count)
+    if (use->op->successor_count) {
         return branch_receiver(use->op, use->index);
+    }
     uint32_t first = lilac_tile_first_passed(use->op);
     return use->index >= first ? receiver(use->op, use->index - first) : NULL;
 }
@@ -128,8 +131,9 @@ bool lilac_tile_trip_count(const lilac_tile_op *loop, uint64_t *count) {
     if (loop->code != LILAC_TILE_OP_SCF_FOR ||
         !lilac_tile_constant(lilac_tile_lower_bound(loop), &lower) ||
         !lilac_tile_constant(lilac_tile_upper_bound(loop), &upper) ||
-        !lilac_tile_constant(lilac_tile_step(loop), &step) || step < 1)
+        !lilac_tile_constant(lilac_tile_step(loop), &step) || step < 1) {
         return false;
+    }
     lilac_scalar scalar = lilac_tile_lower_bound(loop)->type->scalar;
     bool is_unsigned = lilac_tile_find(&loop->attributes, "unsignedCmp") != NULL;
     uint64_t low = lilac_scalar_mask(scalar, (uint64_t)lower);
@@ -216,14 +220,16 @@ static lilac_tile_phi carried_phi(const lilac_tile_op *loop, uint32_t i) {
 
 lilac_tile_phi lilac_tile_phi_get(const lilac_tile_op *op, uint32_t i) {
     assert(i < lilac_tile_phi_count(op));
-    if (op->code == LILAC_TILE_OP_SCF_IF)
+    if (op->code == LILAC_TILE_OP_SCF_IF) {
         return (lilac_tile_phi){.source_count = 2,
                                 .receiver_count = 1,
                                 .sources = {yielded_use(op, 0, i), yielded_use(op, 1, i)},
                                 .receivers = {&op->results[i]}};
+    }
     uint32_t carried = lilac_tile_carried_count(op);
-    if (i < carried)
+    if (i < carried) {
         return carried_phi(op, i);
+    }
     uint32_t j = i - carried;
     return (lilac_tile_phi){.source_count = 1,
                             .receiver_count = 2,

@@ -15,18 +15,22 @@
 
 /* The operation of `block` that is or holds this one; NULL: it is outside of the block. */
 static const lilac_tile_op *holder_in(const lilac_tile_block *block, const lilac_tile_op *op) {
-    while (op && op->parent != block)
+    while (op && op->parent != block) {
         op = op->parent && op->parent->parent ? op->parent->parent->parent : NULL;
+    }
     return op;
 }
 
 /* ---- one block -------------------------------------------------------------------------- */
 
 static bool uses_result(const lilac_tile_op *user, const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->result_count; i++)
-        for (const lilac_tile_use *use = op->results[i].uses; use; use = use->next)
-            if (holder_in(user->parent, use->op) == user)
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        for (const lilac_tile_use *use = op->results[i].uses; use; use = use->next) {
+            if (holder_in(user->parent, use->op) == user) {
                 return true;
+            }
+        }
+    }
     return false;
 }
 
@@ -35,16 +39,18 @@ static bool is_terminator(const lilac_tile_op *op) {
 }
 
 bool lilac_tile_may_exchange(const lilac_tile_op *a, const lilac_tile_op *b) {
-    if (is_terminator(a) || is_terminator(b) || uses_result(a, b) || uses_result(b, a))
+    if (is_terminator(a) || is_terminator(b) || uses_result(a, b) || uses_result(b, a)) {
         return false;
+    }
     lilac_tile_effect_summary first = lilac_tile_summarize_effects(a);
     lilac_tile_effect_summary second = lilac_tile_summarize_effects(b);
     return !lilac_tile_effects_conflict(&first, &second);
 }
 
 static bool is_before(const lilac_tile_op *a, const lilac_tile_op *b) {
-    while (a && a != b)
+    while (a && a != b) {
         a = a->next;
+    }
     return a != NULL;
 }
 
@@ -53,10 +59,12 @@ const lilac_tile_op *lilac_tile_move_before(lilac_tile_op *op, lilac_tile_op *pl
     const lilac_tile_op *end = down ? place : place->previous;
     for (const lilac_tile_op *at = op; op != place;) {
         at = down ? at->next : at->previous;
-        if (at == end)
+        if (at == end) {
             break;
-        if (!lilac_tile_may_exchange(op, at))
+        }
+        if (!lilac_tile_may_exchange(op, at)) {
             return at;
+        }
     }
     if (op != place) {
         lilac_tile_detach(op);
@@ -83,18 +91,21 @@ static void add(collector *c, const lilac_tile_dependence *dependence) {
     lilac_tile_dependences *result = c->result;
     for (uint32_t i = c->first; i < result->count; i++) {
         lilac_tile_dependence *old = &result->list[i];
-        if (old->from != dependence->from || !old->value != !dependence->value)
+        if (old->from != dependence->from || !old->value != !dependence->value) {
             continue;
-        if (dependence->distance < old->distance)
+        }
+        if (dependence->distance < old->distance) {
             *old = *dependence;
+        }
         return;
     }
     if (result->count == c->capacity) {
         c->capacity = c->capacity ? 2 * c->capacity : 64;
         lilac_tile_dependence *list =
             lilac_arena_array(c->arena, lilac_tile_dependence, c->capacity);
-        for (uint32_t i = 0; i < result->count; i++)
+        for (uint32_t i = 0; i < result->count; i++) {
             list[i] = result->list[i];
+        }
         result->list = list;
     }
     result->list[result->count++] = *dependence;
@@ -109,24 +120,27 @@ static void add_value(collector *c, const lilac_tile_value *value) {
         distance++;
     }
     const lilac_tile_op *op = value->op && value->op->parent == body ? value->op : NULL;
-    if (!op)
+    if (!op) {
         return;
+    }
     uint32_t from = (uint32_t)(uintptr_t)tile_table_get(&c->numbers, op) - 1;
     lilac_tile_dependence dependence = {from, c->to, distance, value, 0};
     add(c, &dependence);
 }
 
 static void add_operands(void *data, lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         add_value(data, op->operands[i].value);
+    }
 }
 
 static void add_effects(collector *c, const lilac_tile_effect_summary *effects) {
     const lilac_tile_effect_summary *b = &effects[c->to];
     for (uint32_t from = 0; from < c->result->op_count; from++) {
         const lilac_tile_effect_summary *a = &effects[from];
-        if (!lilac_tile_effects_conflict(a, b))
+        if (!lilac_tile_effects_conflict(a, b)) {
             continue;
+        }
         lilac_tile_dependence dependence = {from, c->to, from < c->to ? 0 : 1, NULL,
                                             (a->writes & (b->reads | b->writes)) |
                                                 (a->reads & b->writes)};
@@ -139,8 +153,9 @@ void lilac_tile_find_dependences(lilac_tile_dependences *result, lilac_arena *ar
     const lilac_tile_block *body = loop->regions[0]->first;
     collector c = {.result = result, .arena = arena, .loop = loop};
     *result = (lilac_tile_dependences){0};
-    for (lilac_tile_op *op = body->first; op != body->last; op = op->next)
+    for (lilac_tile_op *op = body->first; op != body->last; op = op->next) {
         *tile_table_at(&c.numbers, op) = (void *)(uintptr_t)++result->op_count;
+    }
     result->ops = lilac_arena_array(arena, lilac_tile_op *, result->op_count);
     lilac_tile_effect_summary *effects =
         lilac_arena_array(arena, lilac_tile_effect_summary, result->op_count);
@@ -152,8 +167,9 @@ void lilac_tile_find_dependences(lilac_tile_dependences *result, lilac_arena *ar
         lilac_tile_op *op = result->ops[c.to];
         c.first = result->count;
         add_operands(&c, op);
-        for (uint32_t r = 0; r < op->region_count; r++)
+        for (uint32_t r = 0; r < op->region_count; r++) {
             lilac_tile_walk(op->regions[r], add_operands, &c);
+        }
         add_effects(&c, effects);
     }
     tile_table_clear(&c.numbers);
@@ -166,8 +182,9 @@ const lilac_tile_dependence *lilac_tile_find_violation(const lilac_tile_dependen
         const lilac_tile_dependence *d = &dependences->list[i];
         uint64_t from = stage[d->from], to = (uint64_t)stage[d->to] + d->distance;
         bool follows = order ? order[d->to] > order[d->from] : d->to > d->from;
-        if (to < from || (to == from && !follows))
+        if (to < from || (to == from && !follows)) {
             return d;
+        }
     }
     return NULL;
 }

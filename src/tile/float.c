@@ -38,9 +38,11 @@ static void expand(decimal *d, double value) {
     d->count = 0;
     int at = 0;
     /* The separator is the locale's, so everything that is no digit is skipped. */
-    for (; at < length && text[at] != 'e'; at++)
-        if (text[at] >= '0' && text[at] <= '9')
+    for (; at < length && text[at] != 'e'; at++) {
+        if (text[at] >= '0' && text[at] <= '9') {
             d->digits[d->count++] = text[at];
+        }
+    }
     d->exponent = atoi(text + at + 1) - (d->count - 1);
     trim(d);
 }
@@ -55,8 +57,9 @@ static void cut(decimal *d, double value, int wanted) {
     int needed = (wanted * 196 + 58) / 59;
     int removable = bits > needed ? (bits - needed) * 59 / 196 : 0;
     removable -= d->exponent - exponent;
-    if (removable <= 0 || removable >= d->count)
+    if (removable <= 0 || removable >= d->count) {
         return;
+    }
     d->count -= removable;
     d->exponent += removable;
 }
@@ -90,8 +93,9 @@ static size_t print_six(char *out, const decimal *d) {
     size_t n = 0;
     out[n++] = d->digits[0];
     out[n++] = '.';
-    for (int i = 1; i < 7; i++)
+    for (int i = 1; i < 7; i++) {
         out[n++] = i < d->count ? d->digits[i] : '0';
+    }
     int exponent = d->exponent + d->count - 1;
     n += (size_t)snprintf(out + n, 16, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
     return n;
@@ -105,25 +109,30 @@ static size_t print_plain(char *out, const decimal *d, int precision) {
     if (scientific) {
         out[n++] = d->digits[0];
         out[n++] = '.';
-        if (d->count == 1)
+        if (d->count == 1) {
             out[n++] = '0';
-        for (int i = 1; i < d->count; i++)
+        }
+        for (int i = 1; i < d->count; i++) {
             out[n++] = d->digits[i];
+        }
         n += (size_t)snprintf(out + n, 16, "E%c%d", first < 0 ? '-' : '+', abs(first));
         return n;
     }
-    if (last >= 0)
+    if (last >= 0) {
         return 0;
+    }
     if (first < 0) {
         out[n++] = '0';
         out[n++] = '.';
-        for (int i = -1; i > first; i--)
+        for (int i = -1; i > first; i--) {
             out[n++] = '0';
+        }
     }
     for (int i = 0; i < d->count; i++) {
         out[n++] = d->digits[i];
-        if (first - i == 0)
+        if (first - i == 0) {
             out[n++] = '.';
+        }
     }
     return n;
 }
@@ -174,12 +183,14 @@ void tile_print_float(lilac_text *out, lilac_scalar scalar, uint64_t bits) {
             cut(&shown, value, precision);
             round_to(&shown, precision);
             length = print_plain(text, &shown, precision);
-            if (length && tile_read_float(scalar, text, length, negative) != bits)
+            if (length && tile_read_float(scalar, text, length, negative) != bits) {
                 length = 0;
+            }
         }
         if (length) {
-            if (negative)
+            if (negative) {
                 lilac_text_char(out, '-');
+            }
             lilac_text_put(out, text, length);
             return;
         }
@@ -203,8 +214,9 @@ static double read_decimal(const char *text, size_t length) {
     }
     copy[n] = 0;
     double value = strtod(copy, NULL);
-    if (copy != small)
+    if (copy != small) {
         lilac_heap_free(copy);
+    }
     return value;
 }
 
@@ -222,8 +234,9 @@ static bool read_short(const char *text, size_t length, double *value) {
             point = true;
             continue;
         }
-        if (digits > (UINT64_C(1) << 53) / 10 - 1)
+        if (digits > (UINT64_C(1) << 53) / 10 - 1) {
             return false;
+        }
         digits = digits * 10 + (uint64_t)(text[i] - '0');
         exponent -= point;
     }
@@ -231,21 +244,24 @@ static bool read_short(const char *text, size_t length, double *value) {
         bool negative = i + 1 < length && text[i + 1] == '-';
         int written = 0;
         for (i += 1 + (negative || (i + 1 < length && text[i + 1] == '+')); i < length; i++) {
-            if (written > 400)
+            if (written > 400) {
                 return false;
+            }
             written = written * 10 + (text[i] - '0');
         }
         exponent += negative ? -written : written;
     }
-    if (exponent < -22 || exponent > 22)
+    if (exponent < -22 || exponent > 22) {
         return false;
+    }
     *value = exponent < 0 ? (double)digits / tens[-exponent] : (double)digits * tens[exponent];
     return true;
 }
 
 uint64_t tile_read_float(lilac_scalar scalar, const char *text, size_t length, bool negative) {
     double value;
-    if (!read_short(text, length, &value))
+    if (!read_short(text, length, &value)) {
         value = read_decimal(text, length);
+    }
     return lilac_scalar_encode(scalar, negative ? -value : value, LILAC_ROUND_NEAREST_EVEN, false);
 }

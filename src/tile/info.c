@@ -43,17 +43,20 @@ const lilac_tile_op_info *lilac_tile_op_info_get(lilac_tile_opcode code) {
 }
 
 lilac_tile_opcode tile_opcode_find(const char *name, size_t length) {
-    for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++)
-        if (lengths[code] == length && memcmp(infos[code].name, name, length) == 0)
+    for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++) {
+        if (lengths[code] == length && memcmp(infos[code].name, name, length) == 0) {
             return (lilac_tile_opcode)code;
+        }
+    }
     return LILAC_TILE_OP_NONE;
 }
 
 const char *tile_opcode_nearest(const char *name, size_t length) {
     const char *names[LILAC_TILE_OP_COUNT];
     uint32_t count = 0;
-    for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++)
+    for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++) {
         names[count++] = infos[code].name;
+    }
     return lilac_nearest_name(name, length, names, count);
 }
 

@@ -17,8 +17,9 @@ lilac_tile_module *lilac_tile_module_create(lilac_context *context) {
 }
 
 void lilac_tile_module_destroy(lilac_tile_module *module) {
-    if (!module)
+    if (!module) {
         return;
+    }
     tile_types_clear(module->types);
     lilac_arena_destroy(module->arena);
 }
@@ -29,17 +30,20 @@ void tile_use_link(lilac_tile_use *use, lilac_tile_value *value) {
     use->value = value;
     use->next = value->uses;
     use->previous = &value->uses;
-    if (use->next)
+    if (use->next) {
         use->next->previous = &use->next;
+    }
     value->uses = use;
 }
 
 static void use_unlink(lilac_tile_use *use) {
-    if (!use->value)
+    if (!use->value) {
         return;
+    }
     *use->previous = use->next;
-    if (use->next)
+    if (use->next) {
         use->next->previous = use->previous;
+    }
     use->value = NULL;
     use->next = NULL;
     use->previous = NULL;
@@ -52,8 +56,9 @@ void lilac_tile_set_operand(lilac_tile_op *op, uint32_t index, lilac_tile_value 
 }
 
 void lilac_tile_replace_uses(lilac_tile_value *old, lilac_tile_value *with) {
-    if (old == with)
+    if (old == with) {
         return;
+    }
     while (old->uses) {
         lilac_tile_use *use = old->uses;
         use_unlink(use);
@@ -63,10 +68,12 @@ void lilac_tile_replace_uses(lilac_tile_value *old, lilac_tile_value *with) {
 
 void lilac_tile_set_operands(lilac_tile_module *module, lilac_tile_op *op, uint32_t count,
                              lilac_tile_value *const *values) {
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         use_unlink(&op->operands[i]);
-    if (count > op->operand_count)
+    }
+    if (count > op->operand_count) {
         op->operands = lilac_arena_array(module->arena, lilac_tile_use, count);
+    }
     op->operand_count = count;
     for (uint32_t i = 0; i < count; i++) {
         op->operands[i].op = op;
@@ -98,22 +105,25 @@ lilac_tile_op *lilac_tile_op_create(lilac_tile_module *module, lilac_tile_opcode
     op->operand_count = operands;
     op->result_count = results;
     op->region_count = regions;
-    if (operands)
+    if (operands) {
         op->operands = lilac_arena_array(arena, lilac_tile_use, operands);
+    }
     for (uint32_t i = 0; i < operands; i++) {
         op->operands[i].op = op;
         op->operands[i].index = i;
         tile_use_link(&op->operands[i], values[i]);
     }
-    if (results)
+    if (results) {
         op->results = lilac_arena_array(arena, lilac_tile_value, results);
+    }
     for (uint32_t i = 0; i < results; i++) {
         op->results[i].type = types[i];
         op->results[i].op = op;
         op->results[i].index = i;
     }
-    if (regions)
+    if (regions) {
         op->regions = lilac_arena_array(arena, lilac_tile_region *, regions);
+    }
     for (uint32_t i = 0; i < regions; i++) {
         op->regions[i] = tile_region_create(module, NULL);
         op->regions[i]->parent = op;
@@ -128,14 +138,16 @@ void tile_change_results(lilac_tile_module *module, lilac_tile_op *op, const boo
     op->results = lilac_arena_array(module->arena, lilac_tile_value, op->result_count + added);
     for (uint32_t i = 0; i < op->result_count; i++) {
         assert((!removed || !removed[i] || !old[i].uses) && "removed while it is used");
-        if (removed && removed[i])
+        if (removed && removed[i]) {
             continue;
+        }
         op->results[count] =
             (lilac_tile_value){.type = old[i].type, .name = old[i].name, .op = op, .index = count};
         lilac_tile_replace_uses(&old[i], &op->results[count++]);
     }
-    for (uint32_t i = 0; i < added; i++, count++)
+    for (uint32_t i = 0; i < added; i++, count++) {
         op->results[count] = (lilac_tile_value){.type = types[i], .op = op, .index = count};
+    }
     op->result_count = count;
 }
 
@@ -143,12 +155,15 @@ void tile_change_results(lilac_tile_module *module, lilac_tile_op *op, const boo
 static void set_function(lilac_tile_op *op, lilac_tile_function *function) {
     for (uint32_t r = 0; r < op->region_count; r++) {
         lilac_tile_region *region = op->regions[r];
-        if (region->function == function)
+        if (region->function == function) {
             continue;
+        }
         region->function = function;
-        for (lilac_tile_block *block = region->first; block; block = block->next)
-            for (lilac_tile_op *inner = block->first; inner; inner = inner->next)
+        for (lilac_tile_block *block = region->first; block; block = block->next) {
+            for (lilac_tile_op *inner = block->first; inner; inner = inner->next) {
                 set_function(inner, function);
+            }
+        }
     }
 }
 
@@ -160,8 +175,9 @@ static void link_op(lilac_tile_block *block, lilac_tile_op *before, lilac_tile_o
     op->next = after;
     *(before ? &before->next : &block->first) = op;
     *(after ? &after->previous : &block->last) = op;
-    if (op->region_count && block->parent)
+    if (op->region_count && block->parent) {
         set_function(op, block->parent->function);
+    }
 }
 
 void lilac_tile_append(lilac_tile_block *block, lilac_tile_op *op) {
@@ -177,25 +193,31 @@ void lilac_tile_insert_after(lilac_tile_op *place, lilac_tile_op *op) {
 }
 
 static void drop_operands(lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         use_unlink(&op->operands[i]);
-    for (uint32_t r = 0; r < op->region_count; r++)
-        for (lilac_tile_block *block = op->regions[r]->first; block; block = block->next)
-            for (lilac_tile_op *inner = block->first; inner; inner = inner->next)
+    }
+    for (uint32_t r = 0; r < op->region_count; r++) {
+        for (lilac_tile_block *block = op->regions[r]->first; block; block = block->next) {
+            for (lilac_tile_op *inner = block->first; inner; inner = inner->next) {
                 drop_operands(inner);
+            }
+        }
+    }
 }
 
 void lilac_tile_remove(lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         assert(!op->results[i].uses && "removed while its results are used");
+    }
     drop_operands(op);
     lilac_tile_detach(op);
 }
 
 void lilac_tile_detach(lilac_tile_op *op) {
     lilac_tile_block *block = op->parent;
-    if (!block)
+    if (!block) {
         return;
+    }
     *(op->previous ? &op->previous->next : &block->first) = op->next;
     *(op->next ? &op->next->previous : &block->last) = op->previous;
     op->parent = NULL;
@@ -212,8 +234,9 @@ lilac_tile_block *tile_block_create(lilac_tile_module *module) {
 lilac_tile_block *lilac_tile_block_create(lilac_tile_module *module, lilac_tile_region *region) {
     lilac_tile_block *block = tile_block_create(module);
     lilac_tile_block **end = &region->first;
-    while (*end)
+    while (*end) {
         end = &(*end)->next;
+    }
     *end = block;
     block->parent = region;
     return block;
@@ -235,8 +258,9 @@ lilac_tile_value *lilac_tile_add_argument(lilac_tile_module *module, lilac_tile_
     if (is_full(block->argument_count)) {
         lilac_tile_value **list =
             lilac_arena_array(module->arena, lilac_tile_value *, grown(block->argument_count));
-        if (block->argument_count)
+        if (block->argument_count) {
             memcpy(list, block->arguments, sizeof *list * block->argument_count);
+        }
         block->arguments = list;
     }
     lilac_tile_value *value = lilac_arena_new(module->arena, lilac_tile_value);
@@ -267,10 +291,12 @@ void tile_remove_arguments(lilac_tile_block *block, uint32_t first, const bool *
 
 const lilac_tile_attribute *tile_attribute_find(const lilac_tile_attributes *attributes,
                                                 const char *name, size_t length) {
-    for (uint32_t i = 0; i < attributes->count; i++)
+    for (uint32_t i = 0; i < attributes->count; i++) {
         if (strncmp(attributes->list[i].name, name, length) == 0 &&
-            attributes->list[i].name[length] == 0)
+            attributes->list[i].name[length] == 0) {
             return &attributes->list[i];
+        }
+    }
     return NULL;
 }
 
@@ -282,15 +308,18 @@ const lilac_tile_attribute *lilac_tile_find(const lilac_tile_attributes *attribu
 int64_t lilac_tile_find_integer(const lilac_tile_attributes *attributes, const char *name,
                                 int64_t otherwise) {
     const lilac_tile_attribute *found = lilac_tile_find(attributes, name);
-    if (!found || (found->kind != LILAC_TILE_ATTR_INTEGER && found->kind != LILAC_TILE_ATTR_BOOL))
+    if (!found || (found->kind != LILAC_TILE_ATTR_INTEGER && found->kind != LILAC_TILE_ATTR_BOOL)) {
         return otherwise;
+    }
     return found->integer;
 }
 
 lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes, const char *name) {
     const lilac_tile_attribute *found = lilac_tile_find(attributes, name);
-    if (!found || (found->kind != LILAC_TILE_ATTR_KEYWORD && found->kind != LILAC_TILE_ATTR_STRING))
+    if (!found ||
+        (found->kind != LILAC_TILE_ATTR_KEYWORD && found->kind != LILAC_TILE_ATTR_STRING)) {
         return NULL;
+    }
     return found->text;
 }
 
@@ -299,8 +328,9 @@ void tile_attribute_append(lilac_arena *arena, lilac_tile_attributes *attributes
     if (is_full(attributes->count)) {
         lilac_tile_attribute *list =
             lilac_arena_array(arena, lilac_tile_attribute, grown(attributes->count));
-        if (attributes->count)
+        if (attributes->count) {
             memcpy(list, attributes->list, sizeof *list * attributes->count);
+        }
         attributes->list = list;
     }
     attributes->list[attributes->count++] = *attribute;
@@ -308,12 +338,14 @@ void tile_attribute_append(lilac_arena *arena, lilac_tile_attributes *attributes
 
 void tile_attribute_remove(lilac_tile_attributes *attributes, const char *name, size_t length) {
     const lilac_tile_attribute *found = tile_attribute_find(attributes, name, length);
-    if (!found)
+    if (!found) {
         return;
+    }
     uint32_t index = (uint32_t)(found - attributes->list);
     /* The order is part of the text, so the rest moves up. */
-    for (uint32_t i = index; i + 1 < attributes->count; i++)
+    for (uint32_t i = index; i + 1 < attributes->count; i++) {
         attributes->list[i] = attributes->list[i + 1];
+    }
     attributes->count--;
 }
 
@@ -321,10 +353,11 @@ void lilac_tile_set_attribute(lilac_tile_module *module, lilac_tile_attributes *
                               const lilac_tile_attribute *attribute) {
     assert(attribute->name);
     const lilac_tile_attribute *found = lilac_tile_find(attributes, attribute->name);
-    if (found)
+    if (found) {
         attributes->list[found - attributes->list] = *attribute;
-    else
+    } else {
         tile_attribute_append(module->arena, attributes, attribute);
+    }
 }
 
 /* ---- constants -------------------------------------------------------------------------- */
@@ -333,17 +366,20 @@ bool lilac_tile_constant(const lilac_tile_value *value, int64_t *result) {
     const lilac_tile_type *type = lilac_tile_element(value->type);
     if (!value->op || value->op->code != LILAC_TILE_OP_ARITH_CONSTANT ||
         type->kind != LILAC_TILE_SCALAR || lilac_scalar_is_float(type->scalar) ||
-        lilac_scalar_bits(type->scalar) > 64)
+        lilac_scalar_bits(type->scalar) > 64) {
         return false;
+    }
     const lilac_tile_attribute *given = lilac_tile_find(&value->op->attributes, "value");
-    if (!given)
+    if (!given) {
         return false;
-    if (given->kind == LILAC_TILE_ATTR_INTEGER || given->kind == LILAC_TILE_ATTR_BOOL)
+    }
+    if (given->kind == LILAC_TILE_ATTR_INTEGER || given->kind == LILAC_TILE_ATTR_BOOL) {
         *result = lilac_scalar_signed(type->scalar, (uint64_t)given->integer);
-    else if (given->kind == LILAC_TILE_ATTR_DENSE && given->count == 1)
+    } else if (given->kind == LILAC_TILE_ATTR_DENSE && given->count == 1) {
         *result = lilac_scalar_signed(type->scalar, (uint64_t)given->integers[0]);
-    else
+    } else {
         return false;
+    }
     return true;
 }
 
@@ -355,10 +391,12 @@ void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, lilac_tile
         for (lilac_tile_op *op = block->first, *next; op; op = next) {
             next = op->next; /* so that a visit may remove its op */
             visit(data, op);
-            if (op->parent != block)
+            if (op->parent != block) {
                 continue;
-            for (uint32_t r = 0; r < op->region_count; r++)
+            }
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 lilac_tile_walk(op->regions[r], visit, data);
+            }
         }
     }
 }
@@ -366,8 +404,9 @@ void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, lilac_tile
 bool lilac_tile_is_inside(const lilac_tile_value *value, const lilac_tile_op *op) {
     const lilac_tile_block *block = value->op ? value->op->parent : value->block;
     while (block && block->parent && block->parent->parent) {
-        if (block->parent->parent == op)
+        if (block->parent->parent == op) {
             return true;
+        }
         block = block->parent->parent->parent;
     }
     return false;
@@ -375,13 +414,16 @@ bool lilac_tile_is_inside(const lilac_tile_value *value, const lilac_tile_op *op
 
 static uint32_t number_region(lilac_tile_region *region, uint32_t next) {
     for (lilac_tile_block *block = region->first; block; block = block->next) {
-        for (uint32_t i = 0; i < block->argument_count; i++)
+        for (uint32_t i = 0; i < block->argument_count; i++) {
             block->arguments[i]->id = next++;
+        }
         for (lilac_tile_op *op = block->first; op; op = op->next) {
-            for (uint32_t i = 0; i < op->result_count; i++)
+            for (uint32_t i = 0; i < op->result_count; i++) {
                 op->results[i].id = next++;
-            for (uint32_t r = 0; r < op->region_count; r++)
+            }
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 next = number_region(op->regions[r], next);
+            }
         }
     }
     return next;
@@ -394,16 +436,19 @@ lilac_tile_movement lilac_tile_movement_of(const lilac_tile_op *op) {
     const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "lilac.movement");
     for (uint32_t i = LILAC_TILE_MOVEMENT_SHARED;
          attribute && attribute->kind == LILAC_TILE_ATTR_STRING && i < sizeof names / sizeof *names;
-         i++)
-        if (strcmp(names[i], attribute->text) == 0)
+         i++) {
+        if (strcmp(names[i], attribute->text) == 0) {
             return (lilac_tile_movement)i;
+        }
+    }
     return LILAC_TILE_MOVEMENT_ANY;
 }
 
 bool lilac_tile_keeps_invariants(const lilac_tile_op *loop) {
     const lilac_tile_attribute *found = lilac_tile_find(&loop->attributes, "llvm.loop_annotation");
-    if (!found || found->kind != LILAC_TILE_ATTR_LLVM)
+    if (!found || found->kind != LILAC_TILE_ATTR_LLVM) {
         return false;
+    }
     const char *licm = strstr(found->elements[0].text, "licm = #llvm.loop_licm<");
     const char *disable = licm ? strstr(licm, "<disable = true") : NULL;
     const char *other = licm ? strstr(licm, ", disable = true") : NULL;

@@ -26,34 +26,41 @@ static const tile_keywords sets[] = {
 };
 
 const tile_keywords *tile_keywords_find(const char *name, size_t length) {
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-        if (strncmp(sets[i].name, name, length) == 0 && sets[i].name[length] == 0)
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        if (strncmp(sets[i].name, name, length) == 0 && sets[i].name[length] == 0) {
             return &sets[i];
+        }
+    }
     return NULL;
 }
 
 /* The next word of a list at `at`; its length, 0 at the end. */
 static size_t next_word(const char **at) {
-    while (**at == ' ')
+    while (**at == ' ') {
         ++*at;
+    }
     return strcspn(*at, " ");
 }
 
 bool tile_keywords_has(const tile_keywords *set, const char *word, size_t length) {
     const char *at = set->words;
-    for (size_t n; (n = next_word(&at)) != 0; at += n)
-        if (n == length && memcmp(at, word, n) == 0)
+    for (size_t n; (n = next_word(&at)) != 0; at += n) {
+        if (n == length && memcmp(at, word, n) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
 const char *tile_keywords_of(const tile_keywords *set, int64_t integer, size_t *length) {
     int64_t number = set->first;
     const char *at = set->words;
-    if (set->separator && integer != number)
+    if (set->separator && integer != number) {
         return NULL; /* a list of flags is not one integer's word */
-    if (strcmp(set->name, "propagate_nan") == 0 && integer == 0xFFFF)
+    }
+    if (strcmp(set->name, "propagate_nan") == 0 && integer == 0xFFFF) {
         integer = 1; /* Triton's `all` is a mask */
+    }
     for (size_t n; (n = next_word(&at)) != 0; at += n, number++) {
         if (number == integer) {
             *length = n;

@@ -82,11 +82,13 @@ static void copy_iteration(const editor *e, const lilac_tile_op *from, lilac_til
     lilac_tile_mapping *mapping = lilac_tile_mapping_create();
     uint32_t count = lilac_tile_carried_count(from);
     lilac_tile_map(mapping, lilac_tile_induction_variable(from), variable);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         lilac_tile_map(mapping, lilac_tile_iteration_argument(from, i), values[i]);
+    }
     lilac_tile_clone_body(e->module, from->regions[0]->first, mapping, e->place);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         values[i] = lilac_tile_mapped(mapping, lilac_tile_next(from, i));
+    }
     lilac_tile_mapping_destroy(mapping);
 }
 
@@ -98,21 +100,26 @@ static void peel_known(editor *e, uint64_t count, uint64_t trip_count) {
     int64_t lower = 0, step = 0;
     (void)lilac_tile_constant(lilac_tile_lower_bound(loop), &lower);
     (void)lilac_tile_constant(lilac_tile_step(loop), &step);
-    for (uint32_t i = 0; i < carried; i++)
-        values[i] = lilac_tile_init(loop, i);
-    uint64_t next = (uint64_t)lower;
-    for (uint64_t k = 0; k < count; k++, next += (uint64_t)step)
-        copy_iteration(e, loop, emit_constant(e, (int64_t)next), values);
-    if (count < trip_count)
-        lilac_tile_set_lower_bound(loop, emit_constant(e, (int64_t)next));
     for (uint32_t i = 0; i < carried; i++) {
-        if (count < trip_count)
-            lilac_tile_set_init(loop, i, values[i]);
-        else
-            lilac_tile_replace_uses(&loop->results[i], values[i]);
+        values[i] = lilac_tile_init(loop, i);
     }
-    if (count == trip_count)
+    uint64_t next = (uint64_t)lower;
+    for (uint64_t k = 0; k < count; k++, next += (uint64_t)step) {
+        copy_iteration(e, loop, emit_constant(e, (int64_t)next), values);
+    }
+    if (count < trip_count) {
+        lilac_tile_set_lower_bound(loop, emit_constant(e, (int64_t)next));
+    }
+    for (uint32_t i = 0; i < carried; i++) {
+        if (count < trip_count) {
+            lilac_tile_set_init(loop, i, values[i]);
+        } else {
+            lilac_tile_replace_uses(&loop->results[i], values[i]);
+        }
+    }
+    if (count == trip_count) {
         lilac_tile_remove(loop);
+    }
 }
 
 /* ---- peeling ---------------------------------------------------------------------------- */
@@ -128,8 +135,9 @@ static lilac_tile_op *make_if(const editor *e, lilac_tile_value *condition, uint
                                                 0, e->loop->location);
     yield->position = e->loop->position;
     lilac_tile_append(lilac_tile_block_create(module, op->regions[0]), yield);
-    if (count)
+    if (count) {
         lilac_tile_add_if_results(module, op, count, values, values);
+    }
     return op;
 }
 
@@ -141,8 +149,9 @@ static void peel_one(editor *e) {
         lilac_arena_array(e->module->arena, lilac_tile_value *, carried + 1);
     lilac_tile_value *lower = lilac_tile_lower_bound(loop), *upper = lilac_tile_upper_bound(loop);
     lilac_tile_value *step = lilac_tile_step(loop);
-    for (uint32_t i = 0; i < carried; i++)
+    for (uint32_t i = 0; i < carried; i++) {
         values[i] = lilac_tile_init(loop, i);
+    }
     values[carried] = lower;
     lilac_tile_op *first = make_if(e, emit_runs(e), carried + 1, values);
     lilac_tile_insert_before(loop, first);
@@ -155,8 +164,9 @@ static void peel_one(editor *e) {
     lilac_tile_value *next = emit_binary(&inside, LILAC_TILE_OP_ARITH_ADDI, lower, step);
     values[carried] = emit_select(&inside, more, next, upper);
     lilac_tile_set_operands(e->module, yield, carried + 1, values);
-    for (uint32_t i = 0; i < carried; i++)
+    for (uint32_t i = 0; i < carried; i++) {
         lilac_tile_set_init(loop, i, &first->results[i]);
+    }
     lilac_tile_set_lower_bound(loop, &first->results[carried]);
 }
 
@@ -164,16 +174,18 @@ const char *lilac_tile_peel_first(lilac_tile_module *module, lilac_tile_op *loop
                                   bool *removed) {
     uint64_t trip_count;
     *removed = false;
-    if (loop->code != LILAC_TILE_OP_SCF_FOR)
+    if (loop->code != LILAC_TILE_OP_SCF_FOR) {
         return no_variable;
+    }
     editor e = edit(module, loop);
     if (lilac_tile_trip_count(loop, &trip_count)) {
         *removed = trip_count <= count;
         peel_known(&e, *removed ? trip_count : count, trip_count);
         return NULL;
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         peel_one(&e);
+    }
     return NULL;
 }
 
@@ -206,8 +218,9 @@ static void put_last(editor *e, lilac_tile_value *last, lilac_tile_value *runs) 
     uint32_t count = loop->result_count;
     lilac_tile_value *held = hold_results(e);
     lilac_tile_value **values = lilac_arena_array(e->module->arena, lilac_tile_value *, count);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         values[i] = &loop->results[i];
+    }
     e->place = loop->next;
     if (runs) {
         branch = make_if(e, runs, count, values);
@@ -215,20 +228,24 @@ static void put_last(editor *e, lilac_tile_value *last, lilac_tile_value *runs) 
         e->place = lilac_tile_terminator(branch->regions[0]);
     }
     copy_iteration(e, loop, last, values);
-    if (branch)
+    if (branch) {
         lilac_tile_set_operands(e->module, e->place, count, values);
-    for (uint32_t i = 0; i < count; i++)
+    }
+    for (uint32_t i = 0; i < count; i++) {
         lilac_tile_replace_uses(&held[i], branch ? &branch->results[i] : values[i]);
+    }
 }
 
 const char *lilac_tile_peel_last(lilac_tile_module *module, lilac_tile_op *loop, bool *removed) {
     int64_t lower = 0, step;
     uint64_t trip_count;
     *removed = false;
-    if (loop->code != LILAC_TILE_OP_SCF_FOR)
+    if (loop->code != LILAC_TILE_OP_SCF_FOR) {
         return no_variable;
-    if (!lilac_tile_constant(lilac_tile_step(loop), &step) || step < 1)
+    }
+    if (!lilac_tile_constant(lilac_tile_step(loop), &step) || step < 1) {
         return no_step;
+    }
     editor e = edit(module, loop);
     if (!lilac_tile_trip_count(loop, &trip_count)) {
         lilac_tile_value *runs = emit_runs(&e), *last = emit_last(&e);
@@ -278,8 +295,9 @@ static void repeat_body(editor *e, const lilac_tile_op *copy, int64_t step, uint
     lilac_tile_value **values = lilac_arena_array(e->module->arena, lilac_tile_value *, carried);
     editor inside = *e;
     inside.place = end;
-    for (uint32_t i = 0; i < carried; i++)
+    for (uint32_t i = 0; i < carried; i++) {
         values[i] = lilac_tile_next(loop, i);
+    }
     for (uint32_t k = 1; k < factor; k++) {
         lilac_tile_value *by = emit_constant(&inside, k * step);
         lilac_tile_value *variable =
@@ -316,10 +334,11 @@ static void unroll_loop(editor *e, int64_t step, uint32_t factor, const uint64_t
     lilac_tile_set_upper_bound(loop, middle);
     lilac_tile_set_step(loop, emit_constant(e, step * factor));
     repeat_body(e, copy, step, factor);
-    if (has_rest)
+    if (has_rest) {
         add_rest(e, copy, middle);
-    else
+    } else {
         lilac_tile_remove(copy);
+    }
 }
 
 const char *lilac_tile_unroll(lilac_tile_module *module, lilac_tile_op *loop, uint32_t factor,
@@ -327,10 +346,12 @@ const char *lilac_tile_unroll(lilac_tile_module *module, lilac_tile_op *loop, ui
     uint64_t trip_count;
     int64_t step;
     *removed = false;
-    if (loop->code != LILAC_TILE_OP_SCF_FOR)
+    if (loop->code != LILAC_TILE_OP_SCF_FOR) {
         return no_variable;
-    if (factor == 0)
+    }
+    if (factor == 0) {
         return "the factor is 0";
+    }
     editor e = edit(module, loop);
     bool known = lilac_tile_trip_count(loop, &trip_count);
     if (known && trip_count <= factor) {
@@ -338,12 +359,15 @@ const char *lilac_tile_unroll(lilac_tile_module *module, lilac_tile_op *loop, ui
         *removed = true;
         return NULL;
     }
-    if (!lilac_tile_constant(lilac_tile_step(loop), &step) || step < 1)
+    if (!lilac_tile_constant(lilac_tile_step(loop), &step) || step < 1) {
         return no_step;
+    }
     uint64_t largest = lilac_scalar_mask(e.type->scalar, UINT64_MAX) >> 1;
-    if ((uint64_t)step > largest / factor)
+    if ((uint64_t)step > largest / factor) {
         return "the factor times the step exceeds the type of the induction variable";
-    if (factor > 1)
+    }
+    if (factor > 1) {
         unroll_loop(&e, step, factor, known ? &trip_count : NULL);
+    }
     return NULL;
 }

@@ -41,14 +41,17 @@ static lilac_name spelled(tile_namer *namer, lilac_name name) {
     size_t length = strlen(name);
     bool good =
         length > 0 && (name[0] < '0' || name[0] > '9') && name[0] != '-' && name[length - 1] != '-';
-    for (size_t i = 0; good && i < length; i++)
+    for (size_t i = 0; good && i < length; i++) {
         good = may_stand(name[i]);
-    if (good)
+    }
+    if (good) {
         return name;
+    }
     lilac_text text = {0};
     lilac_text_char(&text, '_');
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         lilac_text_char(&text, may_stand(name[i]) && name[i] != '-' ? name[i] : '_');
+    }
     lilac_name copy = lilac_intern(namer->context, lilac_text_get(&text), text.length);
     lilac_text_clear(&text);
     return copy;
@@ -76,35 +79,40 @@ static void make_visible(tile_namer *namer, lilac_name name) {
 
 static void set_name(tile_namer *namer, const lilac_tile_value *value, bool entry_argument) {
     lilac_name name = value->name;
-    if (name && strspn(name, "0123456789") == strlen(name))
+    if (name && strspn(name, "0123456789") == strlen(name)) {
         name = NULL;
+    }
     if (!name && !entry_argument) {
         /* Numbers are never the name of anything else. */
         *tile_table_at(&namer->names, value) =
             (void *)(uintptr_t)numbered(namer, "", "", namer->next_number++);
         return;
     }
-    if (name)
+    if (name) {
         name = spelled(namer, name);
-    else
+    } else {
         name = numbered(namer, "arg", "", namer->next_argument++);
+    }
     lilac_name fresh = name;
-    while (tile_table_get(&namer->used, fresh))
+    while (tile_table_get(&namer->used, fresh)) {
         fresh = numbered(namer, name, "_", namer->next_suffix++);
+    }
     make_visible(namer, fresh);
     *tile_table_at(&namer->names, value) = (void *)(uintptr_t)fresh;
 }
 
 uint32_t tile_result_pack(const lilac_tile_op *op, uint32_t index) {
     uint32_t end = index + 1;
-    while (end < op->result_count && op->results[end].name == op->results[index].name)
+    while (end < op->result_count && op->results[end].name == op->results[index].name) {
         end++;
+    }
     return end - index;
 }
 
 static void name_results(tile_namer *namer, const lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->result_count; i += tile_result_pack(op, i))
+    for (uint32_t i = 0; i < op->result_count; i += tile_result_pack(op, i)) {
         set_name(namer, &op->results[i], false);
+    }
 }
 
 static void name_region(tile_namer *namer, const lilac_tile_region *region);
@@ -113,8 +121,9 @@ static void name_inside(tile_namer *namer, const lilac_tile_op *op) {
     for (uint32_t r = 0; r < op->region_count; r++) {
         tile_namer saved = *namer;
         name_region(namer, op->regions[r]);
-        while (namer->log_count > saved.log_count)
+        while (namer->log_count > saved.log_count) {
             *tile_table_at(&namer->used, namer->log[--namer->log_count]) = NULL;
+        }
         namer->next_number = saved.next_number;
         namer->next_argument = saved.next_argument;
         namer->next_suffix = saved.next_suffix;
@@ -123,25 +132,32 @@ static void name_inside(tile_namer *namer, const lilac_tile_op *op) {
 
 static void name_region(tile_namer *namer, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block; block = block->next) {
-        for (uint32_t i = 0; i < block->argument_count; i++)
+        for (uint32_t i = 0; i < block->argument_count; i++) {
             set_name(namer, block->arguments[i], block == region->first);
-        for (const lilac_tile_op *op = block->first; op; op = op->next)
+        }
+        for (const lilac_tile_op *op = block->first; op; op = op->next) {
             name_results(namer, op);
+        }
     }
-    for (const lilac_tile_block *block = region->first; block; block = block->next)
-        for (const lilac_tile_op *op = block->first; op; op = op->next)
-            if (op->region_count)
+    for (const lilac_tile_block *block = region->first; block; block = block->next) {
+        for (const lilac_tile_op *op = block->first; op; op = op->next) {
+            if (op->region_count) {
                 name_inside(namer, op);
+            }
+        }
+    }
 }
 
 void tile_namer_function(tile_namer *namer, const lilac_tile_function *function) {
-    while (namer->log_count)
+    while (namer->log_count) {
         *tile_table_at(&namer->used, namer->log[--namer->log_count]) = NULL;
+    }
     namer->next_number = 0;
     namer->next_argument = 0;
     namer->next_suffix = 0;
-    if (function->body)
+    if (function->body) {
         name_region(namer, function->body);
+    }
 }
 
 void tile_namer_op(tile_namer *namer, const lilac_tile_op *op) {
@@ -152,8 +168,9 @@ void tile_namer_op(tile_namer *namer, const lilac_tile_op *op) {
 const char *tile_namer_get(const tile_namer *namer, const lilac_tile_value *value) {
     const lilac_tile_op *op = value->op;
     uint32_t first = value->index;
-    while (op && first > 0 && op->results[first - 1].name == value->name)
+    while (op && first > 0 && op->results[first - 1].name == value->name) {
         first--;
+    }
     const char *name = tile_table_get(&namer->names, op ? &op->results[first] : value);
     return name ? name : value->name ? value->name : "?";
 }

@@ -16,11 +16,13 @@ void tile_print_value(tile_printer *printer, const lilac_tile_value *value) {
     lilac_text_char(out, '%');
     lilac_text_puts(out, tile_namer_get(printer->namer, value));
     const lilac_tile_op *op = value->op;
-    if (!op)
+    if (!op) {
         return;
+    }
     uint32_t first = value->index;
-    while (first > 0 && op->results[first - 1].name == value->name)
+    while (first > 0 && op->results[first - 1].name == value->name) {
         first--;
+    }
     if (tile_result_pack(op, first) > 1) {
         lilac_text_char(out, '#');
         lilac_text_unsigned(out, value->index - first);
@@ -30,8 +32,9 @@ void tile_print_value(tile_printer *printer, const lilac_tile_value *value) {
 void tile_print_values(tile_printer *printer, const lilac_tile_op *op, uint32_t begin,
                        uint32_t end) {
     for (uint32_t i = begin; i < end; i++) {
-        if (i > begin)
+        if (i > begin) {
             lilac_text_puts(printer->out, ", ");
+        }
         tile_print_value(printer, op->operands[i].value);
     }
 }
@@ -39,22 +42,26 @@ void tile_print_values(tile_printer *printer, const lilac_tile_op *op, uint32_t 
 void tile_print_operand_types(tile_printer *printer, const lilac_tile_op *op, uint32_t begin,
                               uint32_t end) {
     for (uint32_t i = begin; i < end; i++) {
-        if (i > begin)
+        if (i > begin) {
             lilac_text_puts(printer->out, ", ");
+        }
         lilac_tile_print_type(printer->out, op->operands[i].value->type);
     }
 }
 
 void tile_print_result_types(tile_printer *printer, const lilac_tile_op *op) {
-    if (op->result_count != 1)
+    if (op->result_count != 1) {
         lilac_text_char(printer->out, '(');
+    }
     for (uint32_t i = 0; i < op->result_count; i++) {
-        if (i)
+        if (i) {
             lilac_text_puts(printer->out, ", ");
+        }
         lilac_tile_print_type(printer->out, op->results[i].type);
     }
-    if (op->result_count != 1)
+    if (op->result_count != 1) {
         lilac_text_char(printer->out, ')');
+    }
 }
 
 /* ---- attributes ------------------------------------------------------------------------- */
@@ -62,14 +69,17 @@ void tile_print_result_types(tile_printer *printer, const lilac_tile_op *op) {
 static void print_name(lilac_text *out, lilac_name name) {
     bool bare =
         (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_';
-    for (const char *at = name; *at; at++)
+    for (const char *at = name; *at; at++) {
         bare &= (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
                 (*at >= '0' && *at <= '9') || *at == '_' || *at == '.' || *at == '$';
-    if (!bare)
+    }
+    if (!bare) {
         lilac_text_char(out, '"');
+    }
     lilac_text_puts(out, name);
-    if (!bare)
+    if (!bare) {
         lilac_text_char(out, '"');
+    }
 }
 
 static void print_symbol(lilac_text *out, lilac_name name) {
@@ -79,14 +89,15 @@ static void print_symbol(lilac_text *out, lilac_name name) {
 
 /* The bits of one element of a scalar type. */
 static void print_bits(lilac_text *out, lilac_scalar scalar, int64_t bits) {
-    if (scalar == LILAC_I1)
+    if (scalar == LILAC_I1) {
         lilac_text_puts(out, bits & 1 ? "true" : "false");
-    else if (lilac_scalar_is_float(scalar))
+    } else if (lilac_scalar_is_float(scalar)) {
         tile_print_float(out, scalar, (uint64_t)bits);
-    else if (lilac_scalar_bits(scalar) >= 64)
+    } else if (lilac_scalar_bits(scalar) >= 64) {
         lilac_text_signed(out, bits);
-    else
+    } else {
         lilac_text_signed(out, lilac_scalar_signed(scalar, (uint64_t)bits));
+    }
 }
 
 /* Nested lists in the shape of the tensor; returns the elements printed. */
@@ -99,8 +110,9 @@ static uint32_t print_lists(lilac_text *out, const lilac_tile_attribute *dense, 
     }
     lilac_text_char(out, '[');
     for (int64_t i = 0; i < type->shape[dimension]; i++) {
-        if (i)
+        if (i) {
             lilac_text_puts(out, ", ");
+        }
         at = print_lists(out, dense, dimension + 1, at);
     }
     lilac_text_char(out, ']');
@@ -111,8 +123,9 @@ static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, 
 
 static void print_attribute(lilac_text *out, const lilac_tile_attribute *attribute) {
     print_name(out, attribute->name);
-    if (attribute->kind == LILAC_TILE_ATTR_UNIT)
+    if (attribute->kind == LILAC_TILE_ATTR_UNIT) {
         return;
+    }
     lilac_text_puts(out, " = ");
     print_value(out, attribute, true);
 }
@@ -121,22 +134,26 @@ static void print_attribute(lilac_text *out, const lilac_tile_attribute *attribu
 static void print_number(lilac_text *out, const lilac_tile_attribute *attribute, bool elide) {
     lilac_scalar scalar = attribute->type->scalar;
     print_bits(out, scalar, attribute->integer);
-    if (scalar == LILAC_I1 || (elide && (scalar == LILAC_I64 || scalar == LILAC_F64)))
+    if (scalar == LILAC_I1 || (elide && (scalar == LILAC_I64 || scalar == LILAC_F64))) {
         return;
+    }
     lilac_text_puts(out, " : ");
     lilac_tile_print_type(out, attribute->type);
 }
 
 static void print_types(lilac_text *out, const lilac_tile_attribute *types, bool parentheses) {
-    if (parentheses)
+    if (parentheses) {
         lilac_text_char(out, '(');
+    }
     for (uint32_t i = 0; i < types->count; i++) {
-        if (i)
+        if (i) {
             lilac_text_puts(out, ", ");
+        }
         lilac_tile_print_type(out, types->elements[i].type);
     }
-    if (parentheses)
+    if (parentheses) {
         lilac_text_char(out, ')');
+    }
 }
 
 static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, bool elide) {
@@ -175,18 +192,20 @@ static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, 
         return;
     case LILAC_TILE_ATTR_DENSE:
         lilac_text_puts(out, "dense<");
-        if (attribute->count == 1)
+        if (attribute->count == 1) {
             print_bits(out, attribute->type->scalar, attribute->integers[0]);
-        else
+        } else {
             print_lists(out, attribute, 0, 0);
+        }
         lilac_text_puts(out, "> : ");
         lilac_tile_print_type(out, attribute->type);
         return;
     case LILAC_TILE_ATTR_ARRAY:
         lilac_text_char(out, '[');
         for (uint32_t i = 0; i < attribute->count; i++) {
-            if (i)
+            if (i) {
                 lilac_text_puts(out, ", ");
+            }
             print_value(out, &attribute->elements[i], true);
         }
         lilac_text_char(out, ']');
@@ -199,8 +218,9 @@ static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, 
     case LILAC_TILE_ATTR_DICTIONARY:
         lilac_text_char(out, '{');
         for (uint32_t i = 0; i < attribute->count; i++) {
-            if (i)
+            if (i) {
                 lilac_text_puts(out, ", ");
+            }
             print_attribute(out, &attribute->elements[i]);
         }
         lilac_text_char(out, '}');
@@ -213,9 +233,11 @@ void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *att
 }
 
 static bool is_hidden(const char *const *hidden, lilac_name name) {
-    for (; hidden && *hidden; hidden++)
-        if (strcmp(*hidden, name) == 0)
+    for (; hidden && *hidden; hidden++) {
+        if (strcmp(*hidden, name) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -223,16 +245,19 @@ void tile_print_dictionary(tile_printer *printer, const char *before,
                            const lilac_tile_attributes *attributes, const char *const *hidden) {
     bool any = false;
     for (uint32_t i = 0; i < attributes->count; i++) {
-        if (is_hidden(hidden, attributes->list[i].name))
+        if (is_hidden(hidden, attributes->list[i].name)) {
             continue;
+        }
         lilac_text_puts(printer->out, any ? ", " : before);
-        if (!any)
+        if (!any) {
             lilac_text_char(printer->out, '{');
+        }
         any = true;
         print_attribute(printer->out, &attributes->list[i]);
     }
-    if (any)
+    if (any) {
         lilac_text_char(printer->out, '}');
+    }
 }
 
 /* ---- locations -------------------------------------------------------------------------- */
@@ -260,8 +285,9 @@ static void print_location_name(tile_printer *printer, lilac_location location) 
 }
 
 void tile_print_location(tile_printer *printer, lilac_location location) {
-    if (!printer->locations)
+    if (!printer->locations) {
         return;
+    }
     lilac_text_puts(printer->out, " loc(");
     print_location_name(printer, location);
     lilac_text_char(printer->out, ')');
@@ -280,8 +306,10 @@ static void print_location_definition(tile_printer *printer, lilac_location loca
         return;
     case LILAC_LOCATION_NAME:
         lilac_text_printf(out, "\"%s\"", info->name);
-        if (lilac_location_look(printer->module->context, info->a)->kind == LILAC_LOCATION_UNKNOWN)
+        if (lilac_location_look(printer->module->context, info->a)->kind ==
+            LILAC_LOCATION_UNKNOWN) {
             return;
+        }
         lilac_text_char(out, '(');
         print_location_name(printer, info->a);
         lilac_text_char(out, ')');
@@ -296,8 +324,9 @@ static void print_location_definition(tile_printer *printer, lilac_location loca
     case LILAC_LOCATION_FUSED:
         lilac_text_puts(out, "fused[");
         for (uint32_t i = 0; i < info->count; i++) {
-            if (i)
+            if (i) {
                 lilac_text_puts(out, ", ");
+            }
             print_location_name(printer, info->list[i]);
         }
         lilac_text_char(out, ']');
@@ -325,8 +354,9 @@ static void print_indent(tile_printer *printer) {
 void tile_print_block_name(tile_printer *printer, const lilac_tile_block *block) {
     uint32_t number = 0;
     const lilac_tile_block *at = block->parent ? block->parent->first : NULL;
-    for (; at && at != block; at = at->next)
+    for (; at && at != block; at = at->next) {
         number++;
+    }
     lilac_text_printf(printer->out, "^bb%u", number);
 }
 
@@ -347,12 +377,14 @@ void tile_print_region(tile_printer *printer, const lilac_tile_region *region, b
                        bool implicit) {
     lilac_text_puts(printer->out, "{\n");
     for (const lilac_tile_block *block = region->first; block; block = block->next) {
-        if (block != region->first || (entry_label && (block->argument_count || !block->first)))
+        if (block != region->first || (entry_label && (block->argument_count || !block->first))) {
             print_block_label(printer, block);
+        }
         printer->indent += 2;
         for (const lilac_tile_op *op = block->first; op; op = op->next) {
-            if (implicit && op == block->last)
+            if (implicit && op == block->last) {
                 break;
+            }
             print_indent(printer);
             print_op(printer, op);
             lilac_text_char(printer->out, '\n');
@@ -369,11 +401,13 @@ static void print_results(tile_printer *printer, const lilac_tile_op *op) {
         pack = tile_result_pack(op, i);
         lilac_text_puts(printer->out, i ? ", %" : "%");
         lilac_text_puts(printer->out, tile_namer_get(printer->namer, &op->results[i]));
-        if (pack > 1)
+        if (pack > 1) {
             lilac_text_printf(printer->out, ":%u", pack);
+        }
     }
-    if (op->result_count)
+    if (op->result_count) {
         lilac_text_puts(printer->out, " = ");
+    }
 }
 
 /* Whether `name` is one of the words of `list`. */
@@ -381,8 +415,9 @@ static bool is_listed(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; *at;) {
         size_t n = strcspn(at, " ");
-        if (n == length && memcmp(at, name, n) == 0)
+        if (n == length && memcmp(at, name, n) == 0) {
             return true;
+        }
         at += n + (at[n] == ' ');
     }
     return false;
@@ -397,15 +432,18 @@ static void print_generic_attributes(tile_printer *printer, const lilac_tile_op 
     uint32_t count = 0;
     for (uint32_t i = 0; i < op->attributes.count && count < 64; i++) {
         lilac_name name = op->attributes.list[i].name;
-        if ((all || is_listed(info->format, name)) != inherent)
+        if ((all || is_listed(info->format, name)) != inherent) {
             hidden[count++] = name;
+        }
     }
     hidden[count] = NULL;
-    if (count == op->attributes.count)
+    if (count == op->attributes.count) {
         return;
+    }
     tile_print_dictionary(printer, inherent ? " <" : " ", &op->attributes, hidden);
-    if (inherent)
+    if (inherent) {
         lilac_text_char(printer->out, '>');
+    }
 }
 
 static void print_generic(tile_printer *printer, const lilac_tile_op *op) {
@@ -417,15 +455,17 @@ static void print_generic(tile_printer *printer, const lilac_tile_op *op) {
         lilac_text_puts(out, i ? ", " : "[");
         tile_print_block_name(printer, op->successors[i]);
     }
-    if (op->successor_count)
+    if (op->successor_count) {
         lilac_text_char(out, ']');
+    }
     print_generic_attributes(printer, op, true);
     for (uint32_t i = 0; i < op->region_count; i++) {
         lilac_text_puts(out, i ? ", " : " (");
         tile_print_region(printer, op->regions[i], true, false);
     }
-    if (op->region_count)
+    if (op->region_count) {
         lilac_text_char(out, ')');
+    }
     print_generic_attributes(printer, op, false);
     lilac_text_puts(out, " : (");
     tile_print_operand_types(printer, op, 0, op->operand_count);
@@ -442,13 +482,15 @@ static bool fits_custom(const lilac_tile_op *op) {
     const lilac_tile_op_info *info = lilac_tile_op_info_get(op->code);
     tile_signature signature;
     tile_groups groups;
-    if (info->traits & LILAC_TILE_GENERIC)
+    if (info->traits & LILAC_TILE_GENERIC) {
         return false;
+    }
     tile_signature_parse(&signature, info->signature);
     if (!tile_signature_groups(&signature, op->operand_count, &op->attributes, &groups) ||
         (info->results >= 0 && op->result_count != (uint32_t)info->results) ||
-        op->region_count != (uint32_t)info->regions)
+        op->region_count != (uint32_t)info->regions) {
         return false;
+    }
     switch (op->code) {
     case LILAC_TILE_OP_ARITH_CONSTANT:
         return lilac_tile_find(&op->attributes, "value") != NULL;
@@ -487,10 +529,11 @@ static void print_op(tile_printer *printer, const lilac_tile_op *op) {
         print_generic(printer, op);
     } else {
         lilac_text_puts(printer->out, info->name);
-        if (strcmp(info->format, "own") == 0)
+        if (strcmp(info->format, "own") == 0) {
             tile_print_custom(printer, op);
-        else
+        } else {
             tile_print_format(printer, op);
+        }
     }
     tile_print_location(printer, op->location);
 }
@@ -504,15 +547,17 @@ static void print_function(tile_printer *printer, const lilac_tile_function *fun
     print_symbol(out, function->name);
     lilac_text_char(out, '(');
     for (uint32_t i = 0; i < function->parameter_count; i++) {
-        if (i)
+        if (i) {
             lilac_text_puts(out, ", ");
+        }
         if (function->body) {
             tile_print_value(printer, function->parameters[i]);
             lilac_text_puts(out, ": ");
         }
         lilac_tile_print_type(out, function->parameters[i]->type);
-        if (function->parameter_attributes)
+        if (function->parameter_attributes) {
             tile_print_dictionary(printer, " ", &function->parameter_attributes[i], NULL);
+        }
         tile_print_location(printer, function->parameters[i]->location);
     }
     lilac_text_char(out, ')');
@@ -520,8 +565,9 @@ static void print_function(tile_printer *printer, const lilac_tile_function *fun
         lilac_text_puts(out, i ? ", " : function->result_count > 1 ? " -> (" : " -> ");
         lilac_tile_print_type(out, function->results[i]);
     }
-    if (function->result_count > 1)
+    if (function->result_count > 1) {
         lilac_text_char(out, ')');
+    }
     tile_print_dictionary(printer, " attributes ", &function->attributes, NULL);
     if (function->body) {
         lilac_text_char(out, ' ');
@@ -541,8 +587,9 @@ static void print_module(lilac_text *out, const lilac_tile_module *module, bool 
                             .namer = tile_namer_create(module->context),
                             .locations = locations};
     const lilac_tile_attribute *name = lilac_tile_find(&module->attributes, "sym_name");
-    for (const struct lilac_tile_alias *a = module->aliases; a; a = a->next)
+    for (const struct lilac_tile_alias *a = module->aliases; a; a = a->next) {
         lilac_text_printf(out, "#%s = %s\n", a->name, a->definition);
+    }
     lilac_text_puts(out, "module ");
     if (name && name->kind == LILAC_TILE_ATTR_SYMBOL) {
         print_symbol(out, name->text);
@@ -551,13 +598,15 @@ static void print_module(lilac_text *out, const lilac_tile_module *module, bool 
     size_t length = out->length;
     tile_print_dictionary(&printer, "attributes ", &module->attributes, hidden);
     lilac_text_puts(out, out->length > length ? " {\n" : "{\n");
-    for (const lilac_tile_function *f = module->functions; f; f = f->next)
+    for (const lilac_tile_function *f = module->functions; f; f = f->next) {
         print_function(&printer, f);
+    }
     lilac_text_char(out, '}');
     tile_print_location(&printer, module->location);
     lilac_text_char(out, '\n');
-    if (locations)
+    if (locations) {
         print_location_definitions(&printer);
+    }
     tile_namer_destroy(printer.namer);
     tile_table_clear(&printer.location_numbers);
     lilac_heap_free(printer.numbered);
@@ -588,10 +637,11 @@ void lilac_tile_print_op(lilac_text *out, const lilac_tile_module *module,
         .out = out, .module = module, .namer = tile_namer_create(module->context)};
     const lilac_tile_function *function =
         op->parent && op->parent->parent ? op->parent->parent->function : NULL;
-    if (function)
+    if (function) {
         tile_namer_function(printer.namer, function);
-    else
+    } else {
         tile_namer_op(printer.namer, op);
+    }
     print_op(&printer, op);
     tile_namer_destroy(printer.namer);
 }

@@ -26,8 +26,9 @@ static const lilac_tile_attribute *attribute_at(const format_printer *state, con
     size_t length = strcspn(*at, ":");
     const lilac_tile_attribute *found = tile_attribute_find(&state->op->attributes, *at, length);
     *at += length + 1;
-    while (is_letter(**at))
+    while (is_letter(**at)) {
         ++*at;
+    }
     return found;
 }
 
@@ -35,11 +36,13 @@ static const lilac_tile_attribute *attribute_at(const format_printer *state, con
 static int item_of(const format_printer *state, char variable) {
     int list = tile_signature_list(&state->signature, variable);
     uint32_t count = state->signature.operand_items + state->signature.result_items;
-    for (uint32_t i = 0; list < 0 && i < count; i++)
+    for (uint32_t i = 0; list < 0 && i < count; i++) {
         if (state->signature.items[i].variable == variable &&
             (i >= state->signature.operand_items ||
-             state->groups.starts[i + 1] > state->groups.starts[i]))
+             state->groups.starts[i + 1] > state->groups.starts[i])) {
             list = (int)i;
+        }
+    }
     return list;
 }
 
@@ -55,8 +58,9 @@ static bool part_present(const format_printer *state, const char *at, const char
             return attribute_at(state, &at) != NULL;
         }
         if (is_letter(*at)) {
-            while (is_letter(at[1]) || is_upper(at[1]))
+            while (is_letter(at[1]) || is_upper(at[1])) {
                 at++;
+            }
         } else if (is_upper(*at)) {
             int item = item_of(state, *at);
             return item >= 0 && ((uint32_t)item >= state->signature.operand_items ||
@@ -68,8 +72,9 @@ static bool part_present(const format_printer *state, const char *at, const char
 
 static void print_results_plain(format_printer *state) {
     for (uint32_t i = 0; i < state->op->result_count; i++) {
-        if (i)
+        if (i) {
             lilac_text_puts(state->printer->out, ", ");
+        }
         lilac_tile_print_type(state->printer->out, state->op->results[i].type);
     }
 }
@@ -78,17 +83,19 @@ static void print_variable(format_printer *state, char variable, char how) {
     const lilac_tile_op *op = state->op;
     lilac_text *out = state->printer->out;
     int item = item_of(state, variable);
-    if (item < 0)
+    if (item < 0) {
         return;
+    }
     bool is_result = (uint32_t)item >= state->signature.operand_items;
     if (state->signature.items[item].many == '*') {
-        if (how == '%')
+        if (how == '%') {
             tile_print_result_types(state->printer, op);
-        else if (is_result)
+        } else if (is_result) {
             print_results_plain(state);
-        else
+        } else {
             tile_print_operand_types(state->printer, op, state->groups.starts[item],
                                      state->groups.starts[item + 1]);
+        }
         return;
     }
     const lilac_tile_type *type =
@@ -106,8 +113,9 @@ static void print_variable(format_printer *state, char variable, char how) {
 
 static void print_integers(lilac_text *out, const lilac_tile_attribute *attribute) {
     for (uint32_t i = 0; i < attribute->count; i++) {
-        if (i)
+        if (i) {
             lilac_text_puts(out, ", ");
+        }
         lilac_text_signed(out, attribute->integers[i]);
     }
 }
@@ -123,21 +131,24 @@ static void walk(format_printer *state, const char *at, const char *end) {
         } else if (*at == '@') {
             at++;
             const lilac_tile_attribute *attribute = attribute_at(state, &at);
-            if (attribute && attribute->kind == LILAC_TILE_ATTR_INTEGERS)
+            if (attribute && attribute->kind == LILAC_TILE_ATTR_INTEGERS) {
                 print_integers(out, attribute);
-            else if (attribute && attribute->kind == LILAC_TILE_ATTR_INTEGER)
+            } else if (attribute && attribute->kind == LILAC_TILE_ATTR_INTEGER) {
                 lilac_text_signed(out, attribute->integer);
-            else if (attribute && attribute->kind != LILAC_TILE_ATTR_UNIT)
+            } else if (attribute && attribute->kind != LILAC_TILE_ATTR_UNIT) {
                 tile_print_attribute_value(out, attribute);
+            }
         } else if (*at == '{') {
             tile_print_dictionary(state->printer, " ", &state->op->attributes, state->hidden);
             at += 2;
         } else if (*at == '|') {
             const char *close = at + 1;
-            while (*close != '|')
+            while (*close != '|') {
                 close++;
-            if (part_present(state, at + 1, close))
+            }
+            if (part_present(state, at + 1, close)) {
                 walk(state, at + 1, close);
+            }
             at = close + 1;
         } else if (*at == '^') {
             lilac_text_char(out, '(');
@@ -150,8 +161,9 @@ static void walk(format_printer *state, const char *at, const char *end) {
         } else if (is_upper(*at)) {
             print_variable(state, *at++, 0);
         } else if (is_letter(*at)) {
-            while (is_letter(*at) || is_upper(*at))
+            while (is_letter(*at) || is_upper(*at)) {
                 lilac_text_char(out, *at++);
+            }
         } else {
             lilac_text_char(out, *at++);
         }
@@ -174,11 +186,14 @@ void tile_print_format(tile_printer *printer, const lilac_tile_op *op) {
     const lilac_tile_op_info *info = lilac_tile_op_info_get(op->code);
     format_printer state = {.printer = printer, .op = op};
     tile_signature_parse(&state.signature, info->signature);
-    if (!tile_signature_groups(&state.signature, op->operand_count, &op->attributes, &state.groups))
+    if (!tile_signature_groups(&state.signature, op->operand_count, &op->attributes,
+                               &state.groups)) {
         return;
+    }
     find_hidden(&state, info->format);
     char first = info->format[0];
-    if (first && first != '(' && first != '|' && first != '{')
+    if (first && first != '(' && first != '|' && first != '{') {
         lilac_text_char(printer->out, ' ');
+    }
     walk(&state, info->format, info->format + strlen(info->format));
 }

@@ -43,11 +43,13 @@ void tile_scope_close(tile_reader *reader, uint32_t mark) {
 bool tile_define_value(tile_reader *reader, lilac_name name, lilac_position position,
                        lilac_tile_value *value, uint32_t count) {
     binding **slot = (binding **)tile_table_at(&reader->values, name);
-    if (!*slot)
+    if (!*slot) {
         *slot = lilac_arena_new(reader->scratch, binding);
+    }
     if ((*slot)->defined) {
-        if (!value)
+        if (!value) {
             return false; /* what comes from a bad operation says no more */
+        }
         return tile_fail(reader, position, "redefinition", "'%%%s' is defined twice", name);
     }
     **slot = (binding){value, count, true};
@@ -68,19 +70,22 @@ lilac_name tile_kept_name(lilac_name name) {
 bool tile_read_operand(tile_reader *reader, tile_operands *operands) {
     lilac_scanner *scan = &reader->scan;
     tile_operand operand = {.position = lilac_scanner_position(scan)};
-    if (scan->kind != LILAC_TOKEN_VALUE)
+    if (scan->kind != LILAC_TOKEN_VALUE) {
         return lilac_scanner_expected(scan, "a value");
+    }
     lilac_name name = tile_token_name(reader);
     lilac_scanner_next(scan);
     binding *b = tile_table_get(&reader->values, name);
-    if (!b || !b->defined)
+    if (!b || !b->defined) {
         return tile_fail(reader, operand.position, "undefined-value", "'%%%s' is not defined",
                          name);
+    }
     uint64_t index = 0;
     if (scan->kind == LILAC_TOKEN_HASH && scan->offset == scan->previous_end) {
         for (uint32_t i = 0; i < scan->word_length; i++) {
-            if (scan->word[i] < '0' || scan->word[i] > '9' || index > UINT32_MAX)
+            if (scan->word[i] < '0' || scan->word[i] > '9' || index > UINT32_MAX) {
                 return lilac_scanner_expected(scan, "a result's number");
+            }
             index = index * 10 + (uint64_t)(scan->word[i] - '0');
         }
         lilac_scanner_next(scan);
@@ -89,21 +94,24 @@ bool tile_read_operand(tile_reader *reader, tile_operands *operands) {
         reader->failed = true;
         return false;
     }
-    if (index >= b->count)
+    if (index >= b->count) {
         return tile_fail(reader, operand.position, "undefined-value",
                          "'%%%s#%llu' is not defined: it has %u results", name,
                          (unsigned long long)index, b->count);
+    }
     operand.value = b->first + index;
     tile_operands_push(reader, operands, operand);
     return true;
 }
 
 bool tile_read_operands(tile_reader *reader, tile_operands *operands) {
-    if (reader->scan.kind != LILAC_TOKEN_VALUE)
+    if (reader->scan.kind != LILAC_TOKEN_VALUE) {
         return true;
+    }
     do {
-        if (!tile_read_operand(reader, operands))
+        if (!tile_read_operand(reader, operands)) {
             return false;
+        }
     } while (lilac_scanner_accept(&reader->scan, ','));
     return true;
 }
@@ -111,8 +119,9 @@ bool tile_read_operands(tile_reader *reader, tile_operands *operands) {
 bool tile_check_operand(tile_reader *reader, const tile_draft *draft, uint32_t index,
                         const lilac_tile_type *type) {
     const tile_operand *operand = &draft->operands.list[index];
-    if (operand->value->type == type)
+    if (operand->value->type == type) {
         return true;
+    }
     return tile_fail(reader, operand->position, "type-mismatch",
                      "operand %u of '%s' has type '%s', but '%s' is needed here", index + 1,
                      lilac_tile_op_info_get(draft->code)->name,
@@ -124,11 +133,14 @@ bool tile_check_operand(tile_reader *reader, const tile_draft *draft, uint32_t i
 
 /* Labels of one region: the part of the list from its first label on. */
 static label *find_label(tile_reader *reader, lilac_name name) {
-    for (uint32_t i = reader->label_base; i < reader->label_count; i++)
-        if (reader->labels[i].name == name)
+    for (uint32_t i = reader->label_base; i < reader->label_count; i++) {
+        if (reader->labels[i].name == name) {
             return &reader->labels[i];
-    if (reader->label_count - reader->label_base >= 1024)
+        }
+    }
+    if (reader->label_count - reader->label_base >= 1024) {
         return NULL;
+    }
     if (reader->label_count == reader->label_capacity) {
         reader->label_capacity = reader->label_capacity ? reader->label_capacity * 2 : 16;
         reader->labels =
@@ -146,19 +158,22 @@ lilac_tile_block *tile_use_label(tile_reader *reader, lilac_name name, lilac_pos
         (void)tile_fail(reader, position, "too-many-blocks", "more than 1024 blocks in one region");
         return NULL;
     }
-    if (!found->defined && !found->position.source)
+    if (!found->defined && !found->position.source) {
         found->position = position;
+    }
     return found->block;
 }
 
 bool tile_check_parameter_attributes(tile_reader *reader, const lilac_tile_attributes *attributes,
                                      lilac_position position) {
-    for (uint32_t i = 0; i < attributes->count; i++)
-        if (!strchr(attributes->list[i].name, '.'))
+    for (uint32_t i = 0; i < attributes->count; i++) {
+        if (!strchr(attributes->list[i].name, '.')) {
             return tile_fail(reader, position, "bad-attribute",
                              "attribute '%s' of a parameter is of no dialect: its name needs a "
                              "prefix, as 'tt.%s'",
                              attributes->list[i].name, attributes->list[i].name);
+        }
+    }
     return true;
 }
 
@@ -166,45 +181,51 @@ bool tile_read_arguments(tile_reader *reader, lilac_tile_block *block,
                          lilac_tile_attributes **attributes, bool *unnamed) {
     lilac_scanner *scan = &reader->scan;
     uint32_t capacity = 0;
-    if (lilac_scanner_accept(scan, ')'))
+    if (lilac_scanner_accept(scan, ')')) {
         return true;
+    }
     do {
         lilac_position position = lilac_scanner_position(scan);
         lilac_name name = NULL;
         if (scan->kind == LILAC_TOKEN_VALUE) {
             name = tile_token_name(reader);
             lilac_scanner_next(scan);
-            if (!lilac_scanner_expect(scan, ':'))
+            if (!lilac_scanner_expect(scan, ':')) {
                 return false;
+            }
         } else if (unnamed) {
             *unnamed = true;
         } else {
             return lilac_scanner_expected(scan, "an argument's name");
         }
         const lilac_tile_type *type = tile_read_type(reader);
-        if (!type)
+        if (!type) {
             return false;
+        }
         lilac_tile_value *value = lilac_tile_add_argument(reader->module, block, type,
                                                           name ? tile_kept_name(name) : NULL, 0);
         lilac_tile_attributes own = {0};
         if (attributes) {
             lilac_position place = lilac_scanner_position(&reader->scan);
             if (!tile_read_dictionary(reader, &own) ||
-                !tile_check_parameter_attributes(reader, &own, place))
+                !tile_check_parameter_attributes(reader, &own, place)) {
                 return false;
+            }
             if (value->index == capacity) {
                 capacity = capacity ? capacity * 2 : 8;
                 lilac_tile_attributes *list =
                     lilac_arena_array(reader->module->arena, lilac_tile_attributes, capacity);
-                if (value->index)
+                if (value->index) {
                     memcpy(list, *attributes, sizeof *list * value->index);
+                }
                 *attributes = list;
             }
             (*attributes)[value->index] = own;
         }
         if (!tile_read_location(reader, &value->location) ||
-            (name && !tile_define_value(reader, name, position, value, 1)))
+            (name && !tile_define_value(reader, name, position, value, 1))) {
             return false;
+        }
     } while (lilac_scanner_accept(scan, ','));
     return lilac_scanner_expect(scan, ')');
 }
@@ -213,8 +234,9 @@ bool tile_read_arguments(tile_reader *reader, lilac_tile_block *block,
 
 static bool begins_line(const lilac_scanner *scan) {
     uint32_t at = scan->offset;
-    while (at > 0 && (scan->text[at - 1] == ' ' || scan->text[at - 1] == '\t'))
+    while (at > 0 && (scan->text[at - 1] == ' ' || scan->text[at - 1] == '\t')) {
         at--;
+    }
     return at == 0 || scan->text[at - 1] == '\n';
 }
 
@@ -229,11 +251,13 @@ static int open_brackets(const lilac_scanner *scan, uint32_t begin, uint32_t end
     for (uint32_t at = begin; at < end; at++) {
         char c = scan->text[at];
         if (c == '"') {
-            for (at++; at < end && scan->text[at] != '"' && scan->text[at] != '\n'; at++)
+            for (at++; at < end && scan->text[at] != '"' && scan->text[at] != '\n'; at++) {
                 at += scan->text[at] == '\\';
+            }
         } else if (c == '/' && at + 1 < end && scan->text[at + 1] == '/') {
-            while (at < end && scan->text[at] != '\n')
+            while (at < end && scan->text[at] != '\n') {
                 at++;
+            }
         } else {
             open += bracket_change(c);
         }
@@ -250,8 +274,9 @@ void tile_skip_operation(tile_reader *reader, uint32_t begin) {
     }
     while (scan->kind != LILAC_TOKEN_END) {
         int change = bracket_change(scan->punctuation);
-        if (open <= 0 && (begins_line(scan) || (change < 0 && scan->punctuation == '}')))
+        if (open <= 0 && (begins_line(scan) || (change < 0 && scan->punctuation == '}'))) {
             return;
+        }
         open += change;
         lilac_scanner_next(scan);
     }
@@ -265,15 +290,18 @@ static bool read_block_label(tile_reader *reader, lilac_tile_block **block) {
     lilac_name name = tile_token_name(reader);
     lilac_scanner_next(scan);
     label *found = find_label(reader, name);
-    if (!found)
+    if (!found) {
         return tile_fail(reader, position, "too-many-blocks",
                          "more than 1024 blocks in one region");
-    if (found->defined)
+    }
+    if (found->defined) {
         return tile_fail(reader, position, "redefinition", "'^%s' is defined twice", name);
+    }
     found->defined = true;
     *block = found->block;
-    if (lilac_scanner_accept(scan, '(') && !tile_read_arguments(reader, *block, NULL, NULL))
+    if (lilac_scanner_accept(scan, '(') && !tile_read_arguments(reader, *block, NULL, NULL)) {
         return false;
+    }
     return lilac_scanner_expect(scan, ':');
 }
 
@@ -285,11 +313,13 @@ static void read_block(tile_reader *reader, lilac_tile_block *block) {
         tile_result_names names = {0};
         reader->failed = false;
         uint32_t before = lilac_error_count(reader->context);
-        if (tile_read_op(reader, block, &names))
+        if (tile_read_op(reader, block, &names)) {
             continue;
+        }
         if (!reader->failed && lilac_error_count(reader->context) == before &&
-            scan->kind != LILAC_TOKEN_ERROR)
+            scan->kind != LILAC_TOKEN_ERROR) {
             (void)lilac_scanner_expected(scan, "an operation");
+        }
         reader->bad = true;
         tile_skip_operation(reader, begin);
         tile_define_results(reader, &names, NULL);
@@ -298,12 +328,13 @@ static void read_block(tile_reader *reader, lilac_tile_block *block) {
 
 static bool check_labels(tile_reader *reader, uint32_t begin) {
     bool good = true;
-    for (uint32_t i = begin; i < reader->label_count; i++)
+    for (uint32_t i = begin; i < reader->label_count; i++) {
         if (!reader->labels[i].defined) {
             (void)tile_fail(reader, reader->labels[i].position, "undefined-block",
                             "'^%s' is not defined", reader->labels[i].name);
             good = false;
         }
+    }
     return good;
 }
 
@@ -311,8 +342,9 @@ static bool read_blocks(tile_reader *reader, lilac_tile_region *region, lilac_ti
     lilac_scanner *scan = &reader->scan;
     lilac_tile_block **end = &region->first;
     lilac_tile_block *block = entry;
-    if (!block && !lilac_scanner_is(scan, '}') && scan->kind != LILAC_TOKEN_BLOCK)
+    if (!block && !lilac_scanner_is(scan, '}') && scan->kind != LILAC_TOKEN_BLOCK) {
         block = tile_block_create(reader->module);
+    }
     for (;;) {
         if (block) {
             block->parent = region;
@@ -321,10 +353,12 @@ static bool read_blocks(tile_reader *reader, lilac_tile_region *region, lilac_ti
             read_block(reader, block);
             block = NULL;
         }
-        if (scan->kind != LILAC_TOKEN_BLOCK)
+        if (scan->kind != LILAC_TOKEN_BLOCK) {
             break;
-        if (!read_block_label(reader, &block))
+        }
+        if (!read_block_label(reader, &block)) {
             return false;
+        }
     }
     return lilac_scanner_expect(scan, '}');
 }
@@ -336,15 +370,18 @@ static uint32_t nesting_limit(uint32_t depth) {
 }
 
 bool tile_read_region(tile_reader *reader, lilac_tile_region *region, lilac_tile_block *entry) {
-    if (reader->depth >= LILAC_MIN_NESTING && reader->deepest == 0)
+    if (reader->depth >= LILAC_MIN_NESTING && reader->deepest == 0) {
         reader->deepest = nesting_limit(reader->depth);
-    if (reader->depth >= LILAC_MIN_NESTING && reader->depth >= reader->deepest)
+    }
+    if (reader->depth >= LILAC_MIN_NESTING && reader->depth >= reader->deepest) {
         return tile_fail(reader, lilac_scanner_position(&reader->scan), "nested-too-deep",
                          "this region is inside %u others; %u levels are the most for the stack of "
                          "this thread",
                          reader->depth, reader->deepest);
-    if (!lilac_scanner_expect(&reader->scan, '{'))
+    }
+    if (!lilac_scanner_expect(&reader->scan, '{')) {
         return false;
+    }
     uint32_t mark, labels = reader->label_count, base = reader->label_base;
     tile_scope_open(reader, &mark);
     reader->label_base = labels;

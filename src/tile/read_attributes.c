@@ -23,8 +23,9 @@ static void integers_push(tile_reader *reader, integer_list *integers, int64_t v
 
 static const int64_t *keep_integers(tile_reader *reader, const integer_list *integers) {
     int64_t *copy = lilac_arena_array(reader->module->arena, int64_t, integers->count);
-    if (integers->count)
+    if (integers->count) {
         memcpy(copy, integers->list, sizeof *copy * integers->count);
+    }
     return copy;
 }
 
@@ -43,8 +44,9 @@ static bool scan_literal(tile_reader *reader, literal *value) {
     value->negative = lilac_scanner_accept(scan, '-');
     bool word = lilac_scanner_is_word(scan, "true") || lilac_scanner_is_word(scan, "false");
     if (scan->kind != LILAC_TOKEN_INTEGER && scan->kind != LILAC_TOKEN_FLOAT &&
-        !(word && !value->negative))
+        !(word && !value->negative)) {
         return lilac_scanner_expected(scan, "a number");
+    }
     value->kind = scan->kind;
     value->text = scan->word;
     value->length = scan->word_length;
@@ -60,8 +62,9 @@ static bool literal_magnitude(const literal *value, uint64_t *magnitude) {
     uint64_t sum = 0, base = is_hex(value) ? 16 : 10;
     for (uint32_t i = base == 16 ? 2 : 0; i < value->length; i++) {
         uint64_t digit = (uint64_t)lilac_hex_digit(value->text[i]);
-        if (sum > (UINT64_MAX - digit) / base)
+        if (sum > (UINT64_MAX - digit) / base) {
             return false;
+        }
         sum = sum * base + digit;
     }
     *magnitude = sum;
@@ -74,38 +77,44 @@ static bool literal_bits(tile_reader *reader, const literal *value, lilac_scalar
     uint32_t width = lilac_scalar_bits(scalar);
     uint64_t magnitude;
     if (value->kind == LILAC_TOKEN_WORD) {
-        if (scalar != LILAC_I1)
+        if (scalar != LILAC_I1) {
             return tile_fail(reader, value->position, "bad-literal",
                              "'%.*s' is a number of type i1 only", (int)value->length, value->text);
+        }
         *bits = value->text[0] == 't';
         return true;
     }
     if (value->kind == LILAC_TOKEN_FLOAT) {
-        if (!lilac_scalar_is_float(scalar))
+        if (!lilac_scalar_is_float(scalar)) {
             return tile_fail(reader, value->position, "bad-literal",
                              "a floating-point number for the type '%s'",
                              lilac_scalar_name(scalar));
+        }
         *bits = (int64_t)tile_read_float(scalar, value->text, value->length, value->negative);
         return true;
     }
-    if (!literal_magnitude(value, &magnitude))
+    if (!literal_magnitude(value, &magnitude)) {
         return tile_fail(reader, value->position, "integer-too-large",
                          "this integer does not fit 64 bits");
+    }
     if (lilac_scalar_is_float(scalar)) {
-        if (!is_hex(value) || value->negative)
+        if (!is_hex(value) || value->negative) {
             return tile_fail(reader, value->position, "bad-literal",
                              "a floating-point number has a point, or is its bits in hexadecimal");
-        if (width < 64 && magnitude >> width)
+        }
+        if (width < 64 && magnitude >> width) {
             return tile_fail(reader, value->position, "bad-literal", "more than %u bits for '%s'",
                              width, lilac_scalar_name(scalar));
+        }
         *bits = (int64_t)magnitude;
         return true;
     }
     uint64_t limit = width >= 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
-    if (value->negative ? magnitude > limit / 2 + 1 : magnitude > limit)
+    if (value->negative ? magnitude > limit / 2 + 1 : magnitude > limit) {
         return tile_fail(reader, value->position, "bad-literal", "%s%.*s does not fit '%s'",
                          value->negative ? "-" : "", (int)(value->length > 40 ? 40 : value->length),
                          value->text, lilac_scalar_name(scalar));
+    }
     uint64_t raw = value->negative ? 0 - magnitude : magnitude;
     *bits = width >= 64          ? (int64_t)raw
             : scalar == LILAC_I1 ? (int64_t)(raw & 1)
@@ -117,8 +126,9 @@ static bool literal_bits(tile_reader *reader, const literal *value, lilac_scalar
 static bool read_number(tile_reader *reader, lilac_tile_attribute *attribute) {
     literal value;
     lilac_scanner *scan = &reader->scan;
-    if (!scan_literal(reader, &value))
+    if (!scan_literal(reader, &value)) {
         return false;
+    }
     if (value.kind == LILAC_TOKEN_WORD) {
         attribute->kind = LILAC_TILE_ATTR_BOOL;
         attribute->type = lilac_tile_scalar(reader->module, LILAC_I1);
@@ -130,17 +140,20 @@ static bool read_number(tile_reader *reader, lilac_tile_attribute *attribute) {
     if (lilac_scanner_accept(scan, ':')) {
         lilac_position position = lilac_scanner_position(scan);
         attribute->type = tile_read_type(reader);
-        if (!attribute->type)
+        if (!attribute->type) {
             return false;
-        if (attribute->type->kind != LILAC_TILE_SCALAR)
+        }
+        if (attribute->type->kind != LILAC_TILE_SCALAR) {
             return tile_fail(reader, position, "bad-literal", "a number cannot have the type '%s'",
                              tile_type_text(reader->module, attribute->type));
+        }
     }
     lilac_scalar scalar = attribute->type->scalar;
     attribute->kind =
         lilac_scalar_is_float(scalar) ? LILAC_TILE_ATTR_FLOAT : LILAC_TILE_ATTR_INTEGER;
-    if (scalar == LILAC_I1)
+    if (scalar == LILAC_I1) {
         attribute->kind = LILAC_TILE_ATTR_BOOL;
+    }
     return literal_bits(reader, &value, scalar, &attribute->integer);
 }
 
@@ -148,24 +161,28 @@ static bool read_number(tile_reader *reader, lilac_tile_attribute *attribute) {
 static bool read_integers(tile_reader *reader, lilac_tile_attribute *attribute) {
     lilac_scanner *scan = &reader->scan;
     lilac_scanner_next(scan);
-    if (!lilac_scanner_expect(scan, '<'))
+    if (!lilac_scanner_expect(scan, '<')) {
         return false;
+    }
     lilac_position position = lilac_scanner_position(scan);
     attribute->kind = LILAC_TILE_ATTR_INTEGERS;
     attribute->type = tile_read_type(reader);
-    if (!attribute->type)
+    if (!attribute->type) {
         return false;
+    }
     if (attribute->type->kind != LILAC_TILE_SCALAR ||
-        lilac_scalar_is_float(attribute->type->scalar))
+        lilac_scalar_is_float(attribute->type->scalar)) {
         return tile_fail(reader, position, "unsupported-attribute", "only arrays of integers");
+    }
     integer_list integers = {0};
     if (lilac_scanner_accept(scan, ':')) {
         do {
             literal value;
             int64_t bits;
             if (!scan_literal(reader, &value) ||
-                !literal_bits(reader, &value, attribute->type->scalar, &bits))
+                !literal_bits(reader, &value, attribute->type->scalar, &bits)) {
                 return false;
+            }
             integers_push(reader, &integers, bits);
         } while (lilac_scanner_accept(scan, ','));
     }
@@ -187,8 +204,9 @@ static bool read_dense_list(tile_reader *reader, dense *all, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
     lilac_position position = lilac_scanner_position(scan);
     bool list = lilac_scanner_is(scan, '[');
-    if (all->has_rank && (list ? depth >= all->rank : depth != all->rank))
+    if (all->has_rank && (list ? depth >= all->rank : depth != all->rank)) {
         return tile_fail(reader, position, "shape-mismatch", "lists of different depth");
+    }
     if (!list) {
         all->has_rank = true;
         all->rank = depth;
@@ -196,19 +214,23 @@ static bool read_dense_list(tile_reader *reader, dense *all, uint32_t depth) {
             tile_list_grow(reader, all->list, all->count, &all->capacity, sizeof *all->list);
         return scan_literal(reader, &all->list[all->count]) && ++all->count;
     }
-    if (depth >= LILAC_MAX_RANK)
+    if (depth >= LILAC_MAX_RANK) {
         return tile_fail(reader, position, "nested-too-deep", "lists are nested too deep here");
+    }
     lilac_scanner_next(scan);
     int64_t length = 0;
     do {
-        if (!read_dense_list(reader, all, depth + 1))
+        if (!read_dense_list(reader, all, depth + 1)) {
             return false;
+        }
         length++;
     } while (lilac_scanner_accept(scan, ','));
-    if (all->shape[depth] == 0)
+    if (all->shape[depth] == 0) {
         all->shape[depth] = length;
-    if (all->shape[depth] != length)
+    }
+    if (all->shape[depth] != length) {
         return tile_fail(reader, position, "shape-mismatch", "lists of different length");
+    }
     return lilac_scanner_expect(scan, ']');
 }
 
@@ -219,22 +241,25 @@ static bool read_dense_bytes(tile_reader *reader, const literal *text,
     uint32_t bits = lilac_scalar_bits(type->scalar), width = bits / 8;
     uint64_t elements = (uint64_t)lilac_tile_element_count(type);
     uint32_t digits = text->length - 2;
-    if (bits % 8 != 0 || width > 8)
+    if (bits % 8 != 0 || width > 8) {
         return tile_fail(reader, text->position, "unsupported-attribute",
                          "elements of type '%s' as bytes", lilac_scalar_name(type->scalar));
+    }
     uint64_t count = digits / (2 * width);
-    if (digits % (2 * width) != 0 || (count != 1 && count != elements))
+    if (digits % (2 * width) != 0 || (count != 1 && count != elements)) {
         return tile_fail(reader, text->position, "shape-mismatch",
                          "%u hexadecimal digits for %llu elements of %u bits", digits,
                          (unsigned long long)elements, bits);
+    }
     integer_list integers = {0};
     for (uint64_t i = 0; i < count; i++) {
         uint64_t value = 0;
         for (uint32_t b = 0; b < width; b++) {
             const char *at = text->text + 2 + (i * width + b) * 2;
             int high = lilac_hex_digit(at[0]), low = lilac_hex_digit(at[1]);
-            if (high < 0 || low < 0)
+            if (high < 0 || low < 0) {
                 return tile_fail(reader, text->position, "bad-literal", "not hexadecimal digits");
+            }
             value |= (uint64_t)(high << 4 | low) << (8 * b);
         }
         integers_push(reader, &integers, (int64_t)value);
@@ -248,17 +273,20 @@ static bool dense_elements(tile_reader *reader, const dense *all, lilac_position
                            lilac_tile_attribute *attribute) {
     const lilac_tile_type *type = attribute->type;
     if (all->rank && (all->rank != type->rank ||
-                      memcmp(all->shape, type->shape, sizeof *all->shape * all->rank) != 0))
+                      memcmp(all->shape, type->shape, sizeof *all->shape * all->rank) != 0)) {
         return tile_fail(reader, position, "shape-mismatch",
                          "the lists do not have the shape of '%s'",
                          tile_type_text(reader->module, type));
+    }
     integer_list integers = {0};
     for (uint32_t i = 0; i < all->count; i++) {
         int64_t bits;
-        if (!literal_bits(reader, &all->list[i], type->scalar, &bits))
+        if (!literal_bits(reader, &all->list[i], type->scalar, &bits)) {
             return false;
-        if (lilac_scalar_bits(type->scalar) <= 64)
+        }
+        if (lilac_scalar_bits(type->scalar) <= 64) {
             bits = (int64_t)lilac_scalar_mask(type->scalar, (uint64_t)bits);
+        }
         integers_push(reader, &integers, bits);
     }
     attribute->count = integers.count;
@@ -271,8 +299,9 @@ static bool read_dense(tile_reader *reader, lilac_tile_attribute *attribute) {
     lilac_scanner *scan = &reader->scan;
     lilac_position position = lilac_scanner_position(scan);
     lilac_scanner_next(scan);
-    if (!lilac_scanner_expect(scan, '<'))
+    if (!lilac_scanner_expect(scan, '<')) {
         return false;
+    }
     dense all = {0};
     literal bytes = {.kind = LILAC_TOKEN_STRING, .position = lilac_scanner_position(scan)};
     if (scan->kind == LILAC_TOKEN_STRING && scan->word_length >= 2 &&
@@ -283,20 +312,24 @@ static bool read_dense(tile_reader *reader, lilac_tile_attribute *attribute) {
     } else if (!read_dense_list(reader, &all, 0)) {
         return false;
     }
-    if (!lilac_scanner_expect(scan, '>') || !lilac_scanner_expect(scan, ':'))
+    if (!lilac_scanner_expect(scan, '>') || !lilac_scanner_expect(scan, ':')) {
         return false;
+    }
     lilac_position type_position = lilac_scanner_position(scan);
     attribute->kind = LILAC_TILE_ATTR_DENSE;
     attribute->type = tile_read_type(reader);
-    if (!attribute->type)
+    if (!attribute->type) {
         return false;
+    }
     if (attribute->type->kind != LILAC_TILE_TENSOR ||
-        attribute->type->element->kind != LILAC_TILE_SCALAR)
+        attribute->type->element->kind != LILAC_TILE_SCALAR) {
         return tile_fail(reader, type_position, "bad-literal",
                          "dense<…> is a tensor of numbers, not a '%s'",
                          tile_type_text(reader->module, attribute->type));
-    if (bytes.text)
+    }
+    if (bytes.text) {
         return read_dense_bytes(reader, &bytes, attribute);
+    }
     return dense_elements(reader, &all, position, attribute);
 }
 
@@ -308,8 +341,9 @@ static bool read_array(tile_reader *reader, lilac_tile_attribute *attribute, uin
     if (!lilac_scanner_is(scan, ']')) {
         do {
             lilac_tile_attribute element = {0};
-            if (!read_value(reader, &element, depth + 1))
+            if (!read_value(reader, &element, depth + 1)) {
                 return false;
+            }
             tile_attribute_append(reader->module->arena, &list, &element);
         } while (lilac_scanner_accept(scan, ','));
     }
@@ -322,10 +356,11 @@ static bool read_array(tile_reader *reader, lilac_tile_attribute *attribute, uin
 /* An array of these types, as an attribute. */
 static lilac_tile_attribute type_array(tile_reader *reader, const tile_type_list *types) {
     lilac_tile_attributes list = {0};
-    for (uint32_t i = 0; i < types->count; i++)
+    for (uint32_t i = 0; i < types->count; i++) {
         tile_attribute_append(
             reader->module->arena, &list,
             &(lilac_tile_attribute){.kind = LILAC_TILE_ATTR_TYPE, .type = types->list[i]});
+    }
     return (lilac_tile_attribute){
         .kind = LILAC_TILE_ATTR_ARRAY, .count = list.count, .elements = list.list};
 }
@@ -334,13 +369,16 @@ static lilac_tile_attribute type_array(tile_reader *reader, const tile_type_list
 static bool read_function_type(tile_reader *reader, lilac_tile_attribute *attribute) {
     lilac_scanner *scan = &reader->scan;
     tile_type_list inputs = {0}, outputs = {0};
-    if (!tile_read_parenthesized_types(reader, &inputs))
+    if (!tile_read_parenthesized_types(reader, &inputs)) {
         return false;
-    if (scan->kind != LILAC_TOKEN_ARROW)
+    }
+    if (scan->kind != LILAC_TOKEN_ARROW) {
         return lilac_scanner_expected(scan, "'->'");
+    }
     lilac_scanner_next(scan);
-    if (!tile_read_function_results(reader, &outputs))
+    if (!tile_read_function_results(reader, &outputs)) {
         return false;
+    }
     lilac_tile_attribute *both = lilac_arena_array(reader->module->arena, lilac_tile_attribute, 2);
     both[0] = type_array(reader, &inputs);
     both[1] = type_array(reader, &outputs);
@@ -357,13 +395,15 @@ static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) 
     bool arith = scan->word_length > 6 && memcmp(scan->word, "arith.", 6) == 0;
     const tile_keywords *set =
         arith ? tile_keywords_find(scan->word + 6, scan->word_length - 6) : NULL;
-    if (!set || !set->separator)
+    if (!set || !set->separator) {
         return tile_fail(reader, lilac_scanner_position(scan), "unsupported-attribute",
                          "attributes like '#%.*s' are not supported",
                          (int)(scan->word_length > 60 ? 60 : scan->word_length), scan->word);
+    }
     lilac_scanner_next(scan);
-    if (!lilac_scanner_expect(scan, '<'))
+    if (!lilac_scanner_expect(scan, '<')) {
         return false;
+    }
     lilac_text text = {0};
     lilac_text_printf(&text, "#arith.%s<", set->name);
     bool good = true, first = true;
@@ -374,8 +414,9 @@ static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) 
             (void)lilac_scanner_expected(scan, set->words);
             break;
         }
-        if (!first)
+        if (!first) {
             lilac_text_puts(&text, set->separator);
+        }
         first = false;
         lilac_text_put(&text, scan->word, scan->word_length);
         lilac_scanner_next(scan);
@@ -389,9 +430,10 @@ static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) 
 
 static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
-    if (depth > TILE_MAX_ATTRIBUTE_DEPTH)
+    if (depth > TILE_MAX_ATTRIBUTE_DEPTH) {
         return tile_fail(reader, lilac_scanner_position(scan), "nested-too-deep",
                          "attributes are nested too deep here");
+    }
     switch (scan->kind) {
     case LILAC_TOKEN_INTEGER:
     case LILAC_TOKEN_FLOAT:
@@ -407,20 +449,25 @@ static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uin
         lilac_scanner_next(scan);
         return true;
     case LILAC_TOKEN_HASH:
-        if (tile_is_llvm(scan) || !memchr(scan->word, '.', scan->word_length))
+        if (tile_is_llvm(scan) || !memchr(scan->word, '.', scan->word_length)) {
             return tile_read_llvm(reader, attribute);
+        }
         return read_keywords(reader, attribute);
     case LILAC_TOKEN_PUNCTUATION:
-        if (scan->punctuation == '-')
+        if (scan->punctuation == '-') {
             return read_number(reader, attribute);
-        if (scan->punctuation == '[')
+        }
+        if (scan->punctuation == '[') {
             return read_array(reader, attribute, depth);
-        if (scan->punctuation == '(')
+        }
+        if (scan->punctuation == '(') {
             return read_function_type(reader, attribute);
+        }
         if (scan->punctuation == '{') {
             lilac_tile_attributes inner = {0};
-            if (!read_dictionary(reader, &inner, depth + 1))
+            if (!read_dictionary(reader, &inner, depth + 1)) {
                 return false;
+            }
             attribute->kind = LILAC_TILE_ATTR_DICTIONARY;
             attribute->count = inner.count;
             attribute->elements = inner.list;
@@ -428,12 +475,15 @@ static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uin
         }
         return lilac_scanner_expected(scan, "an attribute");
     case LILAC_TOKEN_WORD:
-        if (tile_token_is(scan, "true") || tile_token_is(scan, "false"))
+        if (tile_token_is(scan, "true") || tile_token_is(scan, "false")) {
             return read_number(reader, attribute);
-        if (tile_token_is(scan, "array"))
+        }
+        if (tile_token_is(scan, "array")) {
             return read_integers(reader, attribute);
-        if (tile_token_is(scan, "dense"))
+        }
+        if (tile_token_is(scan, "dense")) {
             return read_dense(reader, attribute);
+        }
         if (tile_token_is(scan, "unit")) {
             attribute->kind = LILAC_TILE_ATTR_UNIT;
             lilac_scanner_next(scan);
@@ -455,26 +505,32 @@ bool tile_read_attribute_value(tile_reader *reader, lilac_tile_attribute *attrib
 static bool read_dictionary(tile_reader *reader, lilac_tile_attributes *attributes,
                             uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
-    if (!lilac_scanner_expect(scan, '{'))
+    if (!lilac_scanner_expect(scan, '{')) {
         return false;
-    if (lilac_scanner_accept(scan, '}'))
+    }
+    if (lilac_scanner_accept(scan, '}')) {
         return true;
+    }
     do {
         lilac_tile_attribute attribute = {0};
         lilac_position position = lilac_scanner_position(scan);
-        if (scan->kind != LILAC_TOKEN_WORD && scan->kind != LILAC_TOKEN_STRING)
+        if (scan->kind != LILAC_TOKEN_WORD && scan->kind != LILAC_TOKEN_STRING) {
             return lilac_scanner_expected(scan, "an attribute's name");
+        }
         attribute.name = tile_token_name(reader);
         lilac_scanner_next(scan);
-        if (attributes->count >= 64)
+        if (attributes->count >= 64) {
             return tile_fail(reader, position, "too-many-attributes",
                              "more than 64 attributes in one place");
-        if (lilac_tile_find(attributes, attribute.name))
+        }
+        if (lilac_tile_find(attributes, attribute.name)) {
             return tile_fail(reader, position, "redefinition", "attribute '%s' is there twice",
                              attribute.name);
+        }
         attribute.kind = LILAC_TILE_ATTR_UNIT;
-        if (lilac_scanner_accept(scan, '=') && !read_value(reader, &attribute, depth))
+        if (lilac_scanner_accept(scan, '=') && !read_value(reader, &attribute, depth)) {
             return false;
+        }
         tile_attribute_append(reader->module->arena, attributes, &attribute);
     } while (lilac_scanner_accept(scan, ','));
     return lilac_scanner_expect(scan, '}');

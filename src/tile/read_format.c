@@ -32,8 +32,9 @@ static bool is_upper(char c) {
 
 static size_t word_length(const char *at) {
     size_t n = 0;
-    while (is_letter(at[n]) || is_upper(at[n]))
+    while (is_letter(at[n]) || is_upper(at[n])) {
         n++;
+    }
     return n;
 }
 
@@ -41,12 +42,14 @@ static size_t word_length(const char *at) {
 static const char *split_attribute(const char *at, const char **name, size_t *name_length,
                                    const char **kind, size_t *kind_length) {
     *name = at;
-    while (*at != ':')
+    while (*at != ':') {
         at++;
+    }
     *name_length = (size_t)(at - *name);
     *kind = ++at;
-    while (is_letter(*at))
+    while (is_letter(*at)) {
         at++;
+    }
     *kind_length = (size_t)(at - *kind);
     return at;
 }
@@ -73,13 +76,15 @@ static bool read_keyword(tile_reader *reader, const tile_keywords *set,
             lilac_scanner_next(scan);
             break;
         }
-        if (text.length)
+        if (text.length) {
             lilac_text_puts(&text, set->separator);
+        }
         lilac_text_put(&text, scan->word, scan->word_length);
         lilac_scanner_next(scan);
     } while (lilac_scanner_accept(scan, ','));
-    if (set->separator)
+    if (set->separator) {
         attribute->text = lilac_intern(reader->context, lilac_text_get(&text), text.length);
+    }
     lilac_text_clear(&text);
     return good;
 }
@@ -89,13 +94,15 @@ static bool read_integer(tile_reader *reader, lilac_tile_attribute *attribute) {
     lilac_scanner *scan = &reader->scan;
     lilac_position position = lilac_scanner_position(scan);
     bool negative = lilac_scanner_accept(scan, '-');
-    if (!lilac_scanner_integer(scan, &attribute->integer))
+    if (!lilac_scanner_integer(scan, &attribute->integer)) {
         return false;
+    }
     attribute->integer = negative ? -attribute->integer : attribute->integer;
     attribute->kind = LILAC_TILE_ATTR_INTEGER;
     attribute->type = lilac_tile_scalar(reader->module, LILAC_I32);
-    if (attribute->integer < INT32_MIN || attribute->integer > INT32_MAX)
+    if (attribute->integer < INT32_MIN || attribute->integer > INT32_MAX) {
         return tile_fail(reader, position, "bad-literal", "a number of 32 bits can stand here");
+    }
     return true;
 }
 
@@ -108,11 +115,13 @@ static bool read_integers(tile_reader *reader, lilac_tile_attribute *attribute) 
     do {
         lilac_position position = lilac_scanner_position(scan);
         lilac_tile_attribute number = {0};
-        if (!read_integer(reader, &number))
+        if (!read_integer(reader, &number)) {
             return false;
-        if (attribute->count == LILAC_MAX_RANK)
+        }
+        if (attribute->count == LILAC_MAX_RANK) {
             return tile_fail(reader, position, "bad-literal", "up to %d numbers can stand here",
                              LILAC_MAX_RANK);
+        }
         list[attribute->count++] = number.integer;
     } while (lilac_scanner_accept(scan, ','));
     copy = lilac_arena_array(reader->module->arena, int64_t, attribute->count);
@@ -127,32 +136,38 @@ static bool read_attribute(format_state *state, const char *name, size_t name_le
     lilac_scanner *scan = &reader->scan;
     lilac_tile_attribute attribute = {.name = lilac_intern(reader->context, name, name_length)};
     if (kind_length == 6 && memcmp(kind, "string", 6) == 0) {
-        if (scan->kind != LILAC_TOKEN_STRING)
+        if (scan->kind != LILAC_TOKEN_STRING) {
             return lilac_scanner_expected(scan, "a string");
+        }
         attribute.kind = LILAC_TILE_ATTR_STRING;
         attribute.text = tile_token_name(reader);
         lilac_scanner_next(scan);
     } else if (kind_length == 6 && memcmp(kind, "symbol", 6) == 0) {
-        if (scan->kind != LILAC_TOKEN_SYMBOL)
+        if (scan->kind != LILAC_TOKEN_SYMBOL) {
             return lilac_scanner_expected(scan, "a function's name");
+        }
         attribute.kind = LILAC_TILE_ATTR_SYMBOL;
         attribute.text = tile_token_name(reader);
         lilac_scanner_next(scan);
     } else if (kind_length == 4 && memcmp(kind, "unit", 4) == 0) {
         attribute.kind = LILAC_TILE_ATTR_UNIT;
     } else if (kind_length == 7 && memcmp(kind, "integer", 7) == 0) {
-        if (!read_integer(reader, &attribute))
+        if (!read_integer(reader, &attribute)) {
             return false;
+        }
     } else if (kind_length == 8 && memcmp(kind, "integers", 8) == 0) {
-        if (!read_integers(reader, &attribute))
+        if (!read_integers(reader, &attribute)) {
             return false;
+        }
     } else {
         const tile_keywords *set = tile_keywords_find(kind, kind_length);
         attribute.kind = LILAC_TILE_ATTR_KEYWORD;
-        if (!read_keyword(reader, set, &attribute))
+        if (!read_keyword(reader, set, &attribute)) {
             return false;
-        if (set->absent && strcmp(set->absent, attribute.text) == 0)
+        }
+        if (set->absent && strcmp(set->absent, attribute.text) == 0) {
             return true;
+        }
     }
     tile_attribute_append(reader->module->arena, &state->draft->attributes, &attribute);
     return true;
@@ -162,12 +177,14 @@ static bool read_attributes(format_state *state) {
     lilac_tile_attributes written = {0};
     tile_reader *reader = state->reader;
     lilac_position position = lilac_scanner_position(&reader->scan);
-    if (!tile_read_dictionary(reader, &written))
+    if (!tile_read_dictionary(reader, &written)) {
         return false;
+    }
     for (uint32_t i = 0; i < written.count; i++) {
-        if (lilac_tile_find(&state->draft->attributes, written.list[i].name))
+        if (lilac_tile_find(&state->draft->attributes, written.list[i].name)) {
             return tile_fail(reader, position, "redefinition", "attribute '%s' is there twice",
                              written.list[i].name);
+        }
         tile_attribute_append(reader->module->arena, &state->draft->attributes, &written.list[i]);
     }
     return true;
@@ -180,10 +197,12 @@ static bool read_type_list(format_state *state, uint32_t item, bool function) {
     tile_reader *reader = state->reader;
     tile_type_list *list = &state->lists[item];
     state->list_positions[item] = lilac_scanner_position(&reader->scan);
-    if (function)
+    if (function) {
         return tile_read_function_results(reader, list);
-    if (item < state->signature->operand_items && state->groups[item].count == 0)
+    }
+    if (item < state->signature->operand_items && state->groups[item].count == 0) {
         return true;
+    }
     return tile_read_types(reader, list);
 }
 
@@ -194,8 +213,9 @@ static lilac_tile_type_kind kind_of(const format_state *state, char variable) {
         const tile_item *item = &state->signature->items[i];
         char kind =
             item->variable == variable && item->constraint_count ? item->constraints[0].kind : 0;
-        if (kind == 'd' || kind == 'm' || kind == 'M')
+        if (kind == 'd' || kind == 'm' || kind == 'M') {
             return kind == 'd' ? LILAC_TILE_DESCRIPTOR : LILAC_TILE_MEMDESC;
+        }
     }
     return LILAC_TILE_POINTER;
 }
@@ -203,18 +223,21 @@ static lilac_tile_type_kind kind_of(const format_state *state, char variable) {
 static bool read_variable(format_state *state, char variable, bool function, bool short_form) {
     tile_reader *reader = state->reader;
     int item = tile_signature_list(state->signature, variable);
-    if (item >= 0)
+    if (item >= 0) {
         return read_type_list(state, (uint32_t)item, function);
+    }
     lilac_position position = lilac_scanner_position(&reader->scan);
     const lilac_tile_type **known = &state->binding.types[variable - 'A'];
     const lilac_tile_type *type =
         short_form ? tile_read_type_rest(reader, kind_of(state, variable)) : tile_read_type(reader);
-    if (!type)
+    if (!type) {
         return false;
-    if (*known && *known != type)
+    }
+    if (*known && *known != type) {
         return tile_fail(reader, position, "type-mismatch", "type '%s' where '%s' must stand again",
                          tile_type_text(reader->module, type),
                          tile_type_text(reader->module, *known));
+    }
     *known = type;
     return true;
 }
@@ -226,10 +249,12 @@ static const char *walk(format_state *state, const char *at, const char *end);
 /* Whether the next token begins the optional part at `at`. */
 static bool part_begins(const format_state *state, const char *at) {
     const lilac_scanner *scan = &state->reader->scan;
-    while (*at == ' ')
+    while (*at == ' ') {
         at++;
-    if (*at == '$')
+    }
+    if (*at == '$') {
         return scan->kind == LILAC_TOKEN_VALUE;
+    }
     if (*at == '@') {
         const char *name, *kind;
         size_t name_length, kind_length;
@@ -243,8 +268,9 @@ static bool part_begins(const format_state *state, const char *at) {
         return scan->kind == LILAC_TOKEN_WORD && scan->word_length == length &&
                memcmp(scan->word, at, length) == 0;
     }
-    if (is_upper(*at))
+    if (is_upper(*at)) {
         return !lilac_scanner_is(scan, ')');
+    }
     return lilac_scanner_is(scan, *at);
 }
 
@@ -303,22 +329,26 @@ static const char *walk_one(format_state *state, const char *at) {
         return tile_read_parenthesized_types(state->reader, &state->all) ? at + 1 : NULL;
     case '|': {
         const char *close = at + 1;
-        while (*close != '|')
+        while (*close != '|') {
             close++;
-        if (part_begins(state, at + 1) && !walk(state, at + 1, close))
+        }
+        if (part_begins(state, at + 1) && !walk(state, at + 1, close)) {
             return NULL;
+        }
         return close + 1;
     }
     default:
-        if (is_upper(*at) && !is_letter(at[1]))
+        if (is_upper(*at) && !is_letter(at[1])) {
             return read_variable(state, *at, false, false) ? at + 1 : NULL;
+        }
         return walk_literal(state, at);
     }
 }
 
 static const char *walk(format_state *state, const char *at, const char *end) {
-    while (at && at < end)
+    while (at && at < end) {
         at = walk_one(state, at);
+    }
     return at;
 }
 
@@ -334,20 +364,24 @@ static bool collect_operands(format_state *state) {
     for (uint32_t i = 0; i < signature->operand_items; i++) {
         optional += signature->items[i].many == '?';
         sizes[i] = state->groups[i].count;
-        for (uint32_t k = 0; k < state->groups[i].count; k++)
+        for (uint32_t k = 0; k < state->groups[i].count; k++) {
             tile_operands_push(state->reader, &draft->operands, state->groups[i].list[k]);
+        }
     }
     tile_groups groups;
     bool follows =
         tile_signature_groups(signature, draft->operands.count, &draft->attributes, &groups);
-    for (uint32_t i = 0; follows && i < signature->operand_items; i++)
+    for (uint32_t i = 0; follows && i < signature->operand_items; i++) {
         follows = groups.starts[i + 1] - groups.starts[i] == sizes[i];
-    if (follows)
+    }
+    if (follows) {
         return true;
-    if (!optional && !(lilac_tile_op_info_get(draft->code)->traits & LILAC_TILE_LISTS))
+    }
+    if (!optional && !(lilac_tile_op_info_get(draft->code)->traits & LILAC_TILE_LISTS)) {
         return tile_fail(state->reader, draft->position, "count-mismatch",
                          "the lists of '%s' must have the same length",
                          lilac_tile_op_info_get(draft->code)->name);
+    }
     lilac_tile_module *module = state->reader->module;
     int64_t *copy = lilac_arena_array(module->arena, int64_t, signature->operand_items);
     memcpy(copy, sizes, sizeof *copy * signature->operand_items);
@@ -366,8 +400,9 @@ static bool check_type(format_state *state, const tile_item *item, const lilac_t
     lilac_tile_module *module = state->reader->module;
     const lilac_tile_type *other;
     const char *missed = tile_item_misses(module, item, &state->binding, type, &other);
-    if (!missed)
+    if (!missed) {
         return true;
+    }
     return tile_fail(state->reader, position, "type-mismatch",
                      "%s of '%s' has type '%s', but %s%s%s%s is needed", what,
                      lilac_tile_op_info_get(state->draft->code)->name, tile_type_text(module, type),
@@ -380,20 +415,24 @@ static bool check_group(format_state *state, uint32_t number, uint32_t start) {
     const tile_item *item = &state->signature->items[number];
     const tile_operands *group = &state->groups[number];
     bool listed = item->variable && item->many == '*';
-    if (listed && state->lists[number].count != group->count)
+    if (listed && state->lists[number].count != group->count) {
         return tile_fail(reader, state->list_positions[number], "count-mismatch",
                          "%u types for %u operands", state->lists[number].count, group->count);
+    }
     for (uint32_t k = 0; k < group->count; k++) {
         const lilac_tile_type *type = listed
                                           ? state->lists[number].list[k]
                                           : tile_item_type(reader->module, item, &state->binding);
-        if (!type && item->variable)
+        if (!type && item->variable) {
             type = state->binding.types[item->variable - 'A'] = group->list[k].value->type;
-        if (type && !tile_check_operand(reader, state->draft, start + k, type))
+        }
+        if (type && !tile_check_operand(reader, state->draft, start + k, type)) {
             return false;
+        }
         if (!check_type(state, item, group->list[k].value->type, group->list[k].position,
-                        "an operand"))
+                        "an operand")) {
             return false;
+        }
     }
     return true;
 }
@@ -401,14 +440,18 @@ static bool check_group(format_state *state, uint32_t number, uint32_t start) {
 /* The types that are written for all operands together. */
 static bool check_all(format_state *state) {
     const tile_operands *operands = &state->draft->operands;
-    if (!state->has_all)
+    if (!state->has_all) {
         return true;
-    if (state->all.count != operands->count)
+    }
+    if (state->all.count != operands->count) {
         return tile_fail(state->reader, state->all_position, "count-mismatch",
                          "%u types for %u operands", state->all.count, operands->count);
-    for (uint32_t i = 0; i < operands->count; i++)
-        if (!tile_check_operand(state->reader, state->draft, i, state->all.list[i]))
+    }
+    for (uint32_t i = 0; i < operands->count; i++) {
+        if (!tile_check_operand(state->reader, state->draft, i, state->all.list[i])) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -421,17 +464,20 @@ static bool compute_results(format_state *state) {
         if (item->many == '*') {
             const tile_type_list *list =
                 &state->lists[tile_signature_list(signature, item->variable)];
-            for (uint32_t k = 0; k < list->count; k++)
+            for (uint32_t k = 0; k < list->count; k++) {
                 tile_type_list_push(reader, &state->draft->results, list->list[k]);
+            }
             continue;
         }
         const lilac_tile_type *type = tile_item_type(reader->module, item, &state->binding);
-        if (!type)
+        if (!type) {
             return tile_fail(reader, state->draft->position, "type-mismatch",
                              "the type of the result of '%s' does not follow from its operands",
                              lilac_tile_op_info_get(state->draft->code)->name);
-        if (!check_type(state, item, type, state->draft->position, "the result"))
+        }
+        if (!check_type(state, item, type, state->draft->position, "the result")) {
             return false;
+        }
         tile_type_list_push(reader, &state->draft->results, type);
     }
     return true;
@@ -446,14 +492,17 @@ bool tile_read_format(tile_reader *reader, tile_draft *draft) {
         *known = signature;
     }
     format_state state = {.reader = reader, .draft = draft, .signature = *known};
-    if (!walk(&state, info->format, info->format + strlen(info->format)))
+    if (!walk(&state, info->format, info->format + strlen(info->format))) {
         return false;
-    if (!collect_operands(&state) || !check_all(&state))
+    }
+    if (!collect_operands(&state) || !check_all(&state)) {
         return false;
+    }
     uint32_t start = 0;
     for (uint32_t i = 0; i < state.signature->operand_items; i++) {
-        if (!check_group(&state, i, start))
+        if (!check_group(&state, i, start)) {
             return false;
+        }
         start += state.groups[i].count;
     }
     return compute_results(&state);

@@ -26,20 +26,24 @@ static void take_token(lilac_scanner *scan, lilac_text *out) {
 /* true, -1, 4 : i32, "text", another attribute */
 static bool read_field_value(tile_reader *reader, lilac_text *out, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
-    if (scan->kind == LILAC_TOKEN_HASH)
+    if (scan->kind == LILAC_TOKEN_HASH) {
         return read_text(reader, out, depth + 1);
+    }
     if (scan->kind == LILAC_TOKEN_STRING || lilac_scanner_is_word(scan, "true") ||
         lilac_scanner_is_word(scan, "false")) {
         take_token(scan, out);
         return true;
     }
-    if (lilac_scanner_accept(scan, '-'))
+    if (lilac_scanner_accept(scan, '-')) {
         lilac_text_char(out, '-');
-    if (scan->kind != LILAC_TOKEN_INTEGER)
+    }
+    if (scan->kind != LILAC_TOKEN_INTEGER) {
         return lilac_scanner_expected(scan, "true, false, a number, a string or an attribute");
+    }
     take_token(scan, out);
-    if (!lilac_scanner_accept(scan, ':'))
+    if (!lilac_scanner_accept(scan, ':')) {
         return true;
+    }
     const lilac_tile_type *type = tile_read_type(reader);
     if (type) {
         lilac_text_puts(out, " : ");
@@ -52,33 +56,39 @@ static bool read_field_value(tile_reader *reader, lilac_text *out, uint32_t dept
 static bool read_text(tile_reader *reader, lilac_text *out, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
     lilac_position position = lilac_scanner_position(scan);
-    if (depth > MAX_DEPTH)
+    if (depth > MAX_DEPTH) {
         return tile_fail(reader, position, "nested-too-deep",
                          "attributes are nested too deep here");
+    }
     if (!tile_is_llvm(scan)) {
         lilac_name name = tile_token_name(reader),
                    known = tile_table_get(&reader->llvm_names, name);
-        if (!known)
+        if (!known) {
             return tile_fail(reader, position, "undefined-alias", "'#%.60s' is not defined", name);
+        }
         lilac_text_puts(out, known);
         lilac_scanner_next(scan);
         return true;
     }
     take_token(scan, out);
-    if (!lilac_scanner_accept(scan, '<'))
+    if (!lilac_scanner_accept(scan, '<')) {
         return true;
+    }
     const char *before = "<";
     while (!lilac_scanner_is(scan, '>')) {
-        if (scan->kind != LILAC_TOKEN_WORD)
+        if (scan->kind != LILAC_TOKEN_WORD) {
             return lilac_scanner_expected(scan, "a field's name");
+        }
         lilac_text_puts(out, before);
         before = ", ";
         take_token(scan, out);
         lilac_text_puts(out, " = ");
-        if (!lilac_scanner_expect(scan, '=') || !read_field_value(reader, out, depth))
+        if (!lilac_scanner_expect(scan, '=') || !read_field_value(reader, out, depth)) {
             return false;
-        if (!lilac_scanner_accept(scan, ','))
+        }
+        if (!lilac_scanner_accept(scan, ',')) {
             break;
+        }
     }
     lilac_text_puts(out, before[0] == '<' ? "<>" : ">");
     return lilac_scanner_expect(scan, '>');

@@ -32,11 +32,13 @@ static bool skip_parenthesized(lilac_scanner *scan) {
     for (; at < scan->length && depth; at++) {
         char c = scan->text[at];
         if (c == '"') {
-            for (at++; at < scan->length && scan->text[at] != '"' && scan->text[at] != '\n'; at++)
+            for (at++; at < scan->length && scan->text[at] != '"' && scan->text[at] != '\n'; at++) {
                 at += scan->text[at] == '\\';
+            }
         } else if (c == '/' && at + 1 < scan->length && scan->text[at + 1] == '/') {
-            while (at < scan->length && scan->text[at] != '\n')
+            while (at < scan->length && scan->text[at] != '\n') {
                 at++;
+            }
         } else {
             depth += c == '(';
             depth -= c == ')';
@@ -49,11 +51,13 @@ static bool skip_parenthesized(lilac_scanner *scan) {
 bool tile_define_location(tile_reader *reader, lilac_name name) {
     lilac_scanner *scan = &reader->scan;
     lilac_position position = lilac_scanner_position(scan);
-    if (!lilac_scanner_expect_word(scan, "loc") || !lilac_scanner_expect(scan, '('))
+    if (!lilac_scanner_expect_word(scan, "loc") || !lilac_scanner_expect(scan, '(')) {
         return false;
+    }
     location_alias **slot = (location_alias **)tile_table_at(&reader->locations, name);
-    if (*slot)
+    if (*slot) {
         return tile_fail(reader, position, "redefinition", "'#%s' is defined twice", name);
+    }
     location_alias *alias = lilac_arena_new(reader->scratch, location_alias);
     alias->offset = scan->offset;
     alias->next = reader->aliases;
@@ -64,12 +68,15 @@ bool tile_define_location(tile_reader *reader, lilac_name name) {
 
 bool tile_read_location(tile_reader *reader, lilac_location *slot) {
     lilac_scanner *scan = &reader->scan;
-    if (!lilac_scanner_accept_word(scan, "loc"))
+    if (!lilac_scanner_accept_word(scan, "loc")) {
         return true;
-    if (!lilac_scanner_expect(scan, '('))
+    }
+    if (!lilac_scanner_expect(scan, '(')) {
         return false;
-    if (lilac_scanner_accept_word(scan, "unknown"))
+    }
+    if (lilac_scanner_accept_word(scan, "unknown")) {
         return lilac_scanner_expect(scan, ')');
+    }
     struct tile_pending *use = lilac_arena_new(reader->scratch, struct tile_pending);
     use->offset = scan->offset;
     use->slot = slot;
@@ -86,15 +93,17 @@ bool tile_read_location(tile_reader *reader, lilac_location *slot) {
 
 void tile_share_location(tile_reader *reader, const lilac_location *slot, lilac_location *other) {
     struct tile_pending *last = reader->pending_last;
-    if (!last || last->slot != slot)
+    if (!last || last->slot != slot) {
         return;
+    }
     struct tile_pending *use = lilac_arena_new(reader->scratch, struct tile_pending);
     *use = *last;
     use->slot = other;
     use->next = last->next;
     last->next = use;
-    if (reader->pending_end == &last->next)
+    if (reader->pending_end == &last->next) {
         reader->pending_end = &use->next;
+    }
 }
 
 static bool read_location(tile_reader *reader, lilac_location *location, uint32_t depth);
@@ -103,19 +112,22 @@ static bool read_alias(tile_reader *reader, lilac_location *location, uint32_t d
     lilac_scanner *scan = &reader->scan;
     location_alias *alias = tile_table_get(&reader->locations, tile_token_name(reader));
     lilac_position position = lilac_scanner_position(scan);
-    if (!alias)
+    if (!alias) {
         return tile_fail(reader, position, "undefined-alias", "'#%.*s' is not defined",
                          (int)(scan->word_length > 60 ? 60 : scan->word_length), scan->word);
-    if (alias->state == READING)
+    }
+    if (alias->state == READING) {
         return tile_fail(reader, position, "cyclic-location", "this location is inside itself");
+    }
     if (alias->state == UNREAD) {
         uint32_t back = scan->offset;
         alias->state = READING;
         lilac_scanner_seek(scan, alias->offset);
         bool good = read_location(reader, &alias->location, depth + 1);
         alias->state = DONE; /* wrong ones are unknown from now on, and reported once */
-        if (!good)
+        if (!good) {
             return false;
+        }
         lilac_scanner_seek(scan, back);
     }
     *location = alias->location;
@@ -132,18 +144,21 @@ static bool read_named(tile_reader *reader, lilac_location_info *info, uint32_t 
         int64_t line, column;
         lilac_position position = lilac_scanner_position(scan);
         if (!lilac_scanner_integer(scan, &line) || !lilac_scanner_expect(scan, ':') ||
-            !lilac_scanner_integer(scan, &column))
+            !lilac_scanner_integer(scan, &column)) {
             return false;
-        if (line < 0 || line > INT32_MAX || column < 0 || column > INT32_MAX)
+        }
+        if (line < 0 || line > INT32_MAX || column < 0 || column > INT32_MAX) {
             return tile_fail(reader, position, "bad-location", "lines and columns are below 2^31");
+        }
         info->kind = LILAC_LOCATION_FILE;
         info->line = (uint32_t)line;
         info->column = (uint32_t)column;
         return true;
     }
     info->kind = LILAC_LOCATION_NAME;
-    if (!lilac_scanner_accept(scan, '('))
+    if (!lilac_scanner_accept(scan, '(')) {
         return true;
+    }
     return read_location(reader, &info->a, depth + 1) && lilac_scanner_expect(scan, ')');
 }
 
@@ -151,14 +166,17 @@ static bool read_fused(tile_reader *reader, lilac_location_info *info, uint32_t 
     lilac_scanner *scan = &reader->scan;
     lilac_location list[64];
     info->kind = LILAC_LOCATION_FUSED;
-    if (!lilac_scanner_expect(scan, '['))
+    if (!lilac_scanner_expect(scan, '[')) {
         return false;
+    }
     do {
-        if (info->count == 64)
+        if (info->count == 64) {
             return tile_fail(reader, lilac_scanner_position(scan), "bad-location",
                              "more than 64 fused locations");
-        if (!read_location(reader, &list[info->count++], depth + 1))
+        }
+        if (!read_location(reader, &list[info->count++], depth + 1)) {
             return false;
+        }
     } while (lilac_scanner_accept(scan, ','));
     lilac_location *copy = lilac_arena_array(reader->scratch, lilac_location, info->count);
     memcpy(copy, list, sizeof *copy * info->count);
@@ -169,14 +187,17 @@ static bool read_fused(tile_reader *reader, lilac_location_info *info, uint32_t 
 static bool read_location(tile_reader *reader, lilac_location *location, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
     lilac_location_info info = {0};
-    if (depth > MAX_LOCATION_DEPTH)
+    if (depth > MAX_LOCATION_DEPTH) {
         return tile_fail(reader, lilac_scanner_position(scan), "nested-too-deep",
                          "locations are nested too deep here");
-    if (scan->kind == LILAC_TOKEN_HASH)
+    }
+    if (scan->kind == LILAC_TOKEN_HASH) {
         return read_alias(reader, location, depth);
+    }
     if (scan->kind == LILAC_TOKEN_STRING) {
-        if (!read_named(reader, &info, depth))
+        if (!read_named(reader, &info, depth)) {
             return false;
+        }
     } else if (lilac_scanner_accept_word(scan, "unknown")) {
         *location = 0;
         return true;
@@ -184,11 +205,13 @@ static bool read_location(tile_reader *reader, lilac_location *location, uint32_
         info.kind = LILAC_LOCATION_CALLSITE;
         if (!lilac_scanner_expect(scan, '(') || !read_location(reader, &info.a, depth + 1) ||
             !lilac_scanner_expect_word(scan, "at") || !read_location(reader, &info.b, depth + 1) ||
-            !lilac_scanner_expect(scan, ')'))
+            !lilac_scanner_expect(scan, ')')) {
             return false;
+        }
     } else if (lilac_scanner_accept_word(scan, "fused")) {
-        if (!read_fused(reader, &info, depth))
+        if (!read_fused(reader, &info, depth)) {
             return false;
+        }
     } else {
         return lilac_scanner_expected(scan, "a location");
     }
@@ -205,12 +228,14 @@ static void check_unused(tile_reader *reader) {
         previous = alias;
     }
     for (location_alias *alias = previous; alias; alias = alias->next) {
-        if (alias->state != UNREAD)
+        if (alias->state != UNREAD) {
             continue;
+        }
         alias->state = READING;
         lilac_scanner_seek(&reader->scan, alias->offset);
-        if (read_location(reader, &alias->location, 1) && !lilac_scanner_is(&reader->scan, ')'))
+        if (read_location(reader, &alias->location, 1) && !lilac_scanner_is(&reader->scan, ')')) {
             (void)lilac_scanner_expected(&reader->scan, "')'");
+        }
         alias->state = DONE;
     }
 }
@@ -225,8 +250,9 @@ void tile_resolve_locations(tile_reader *reader) {
             continue;
         }
         lilac_scanner_seek(scan, use->offset);
-        if (read_location(reader, use->slot, 0) && !lilac_scanner_is(scan, ')'))
+        if (read_location(reader, use->slot, 0) && !lilac_scanner_is(scan, ')')) {
             (void)lilac_scanner_expected(scan, "')'");
+        }
     }
     check_unused(reader);
 }

@@ -18,8 +18,9 @@
 static bool name_function(tile_reader *reader, lilac_tile_function *function, lilac_name name,
                           lilac_position position) {
     void **same = tile_table_at(&reader->functions, name);
-    if (*same)
+    if (*same) {
         return tile_fail(reader, position, "redefinition", "function '@%s' is defined twice", name);
+    }
     *same = function;
     function->name = name;
     return true;
@@ -29,8 +30,9 @@ static void set_results(tile_reader *reader, lilac_tile_function *function,
                         const lilac_tile_type *const *types, uint32_t count) {
     function->result_count = count;
     function->results = lilac_arena_array(reader->module->arena, const lilac_tile_type *, count);
-    if (count)
+    if (count) {
         memcpy(function->results, types, sizeof *types * count);
+    }
 }
 
 static bool read_function_header(tile_reader *reader, lilac_tile_function *function,
@@ -38,29 +40,36 @@ static bool read_function_header(tile_reader *reader, lilac_tile_function *funct
     lilac_scanner *scan = &reader->scan;
     bool is_private =
         lilac_scanner_accept_word(scan, "private") || lilac_scanner_accept_word(scan, "nested");
-    if (!is_private)
+    if (!is_private) {
         lilac_scanner_accept_word(scan, "public");
+    }
     function->is_public = !is_private;
-    if (scan->kind != LILAC_TOKEN_SYMBOL)
+    if (scan->kind != LILAC_TOKEN_SYMBOL) {
         return lilac_scanner_expected(scan, "the function's name");
-    if (!name_function(reader, function, tile_token_name(reader), lilac_scanner_position(scan)))
+    }
+    if (!name_function(reader, function, tile_token_name(reader), lilac_scanner_position(scan))) {
         return false;
+    }
     lilac_scanner_next(scan);
-    if (!lilac_scanner_expect(scan, '('))
+    if (!lilac_scanner_expect(scan, '(')) {
         return false;
-    if (!tile_read_arguments(reader, entry, &function->parameter_attributes, unnamed))
+    }
+    if (!tile_read_arguments(reader, entry, &function->parameter_attributes, unnamed)) {
         return false;
+    }
     function->parameter_count = entry->argument_count;
     function->parameters = entry->arguments;
     tile_type_list results = {0};
     if (scan->kind == LILAC_TOKEN_ARROW) {
         lilac_scanner_next(scan);
-        if (!tile_read_function_results(reader, &results))
+        if (!tile_read_function_results(reader, &results)) {
             return false;
+        }
     }
     set_results(reader, function, results.list, results.count);
-    if (lilac_scanner_accept_word(scan, "attributes"))
+    if (lilac_scanner_accept_word(scan, "attributes")) {
         return tile_read_dictionary(reader, &function->attributes);
+    }
     return true;
 }
 
@@ -90,21 +99,25 @@ static bool read_generic_tail(tile_reader *reader, lilac_tile_attributes *others
     lilac_scanner *scan = &reader->scan;
     if (!lilac_scanner_expect(scan, ')') || !tile_read_dictionary(reader, others) ||
         !lilac_scanner_expect(scan, ':') || !lilac_scanner_expect(scan, '(') ||
-        !lilac_scanner_expect(scan, ')'))
+        !lilac_scanner_expect(scan, ')')) {
         return false;
-    if (scan->kind != LILAC_TOKEN_ARROW)
+    }
+    if (scan->kind != LILAC_TOKEN_ARROW) {
         return lilac_scanner_expected(scan, "'->'");
+    }
     lilac_scanner_next(scan);
     return lilac_scanner_expect(scan, '(') && lilac_scanner_expect(scan, ')');
 }
 
 static bool read_generic_head(tile_reader *reader, lilac_tile_attributes *inherent) {
     lilac_scanner *scan = &reader->scan;
-    if (!lilac_scanner_expect(scan, '(') || !lilac_scanner_expect(scan, ')'))
+    if (!lilac_scanner_expect(scan, '(') || !lilac_scanner_expect(scan, ')')) {
         return false;
+    }
     if (lilac_scanner_accept(scan, '<') &&
-        (!tile_read_dictionary(reader, inherent) || !lilac_scanner_expect(scan, '>')))
+        (!tile_read_dictionary(reader, inherent) || !lilac_scanner_expect(scan, '>'))) {
         return false;
+    }
     return lilac_scanner_expect(scan, '(');
 }
 
@@ -114,32 +127,38 @@ static bool set_parameters(tile_reader *reader, lilac_tile_function *function,
                            const lilac_tile_attribute *attributes) {
     lilac_tile_module *module = reader->module;
     lilac_tile_block *entry = function->body ? function->body->first : tile_block_create(module);
-    for (uint32_t i = 0; !function->body && i < inputs->count; i++)
+    for (uint32_t i = 0; !function->body && i < inputs->count; i++) {
         lilac_tile_add_argument(module, entry, inputs->elements[i].type, NULL, 0);
+    }
     if (!entry || entry->argument_count != inputs->count ||
-        (attributes && attributes->count != inputs->count))
+        (attributes && attributes->count != inputs->count)) {
         return tile_fail(reader, function->position, "count-mismatch",
                          "function '@%s' does not have %u parameters everywhere", function->name,
                          inputs->count);
-    for (uint32_t i = 0; i < inputs->count; i++)
-        if (entry->arguments[i]->type != inputs->elements[i].type)
+    }
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        if (entry->arguments[i]->type != inputs->elements[i].type) {
             return tile_fail(reader, function->position, "type-mismatch",
                              "parameter %u of '@%s' has type '%s', but '%s' in the function's type",
                              i + 1, function->name,
                              tile_type_text(module, entry->arguments[i]->type),
                              tile_type_text(module, inputs->elements[i].type));
+        }
+    }
     function->parameter_count = inputs->count;
     function->parameters = entry->arguments;
     function->parameter_attributes =
         lilac_arena_array(module->arena, lilac_tile_attributes, inputs->count);
     for (uint32_t i = 0; attributes && i < inputs->count; i++) {
         const lilac_tile_attribute *own = &attributes->elements[i];
-        for (uint32_t k = 0; own->kind == LILAC_TILE_ATTR_DICTIONARY && k < own->count; k++)
+        for (uint32_t k = 0; own->kind == LILAC_TILE_ATTR_DICTIONARY && k < own->count; k++) {
             tile_attribute_append(module->arena, &function->parameter_attributes[i],
                                   &own->elements[k]);
+        }
         if (!tile_check_parameter_attributes(reader, &function->parameter_attributes[i],
-                                             function->position))
+                                             function->position)) {
             return false;
+        }
     }
     return true;
 }
@@ -153,21 +172,25 @@ static bool use_function_attributes(tile_reader *reader, lilac_tile_function *fu
     lilac_name visibility = lilac_tile_find_text(inherent, "sym_visibility");
     if (!name || name->kind != LILAC_TILE_ATTR_STRING || !type ||
         type->kind != LILAC_TILE_ATTR_FUNCTION ||
-        (arguments && arguments->kind != LILAC_TILE_ATTR_ARRAY))
+        (arguments && arguments->kind != LILAC_TILE_ATTR_ARRAY)) {
         return tile_fail(reader, function->position, "bad-attribute",
                          "'tt.func' needs proper attributes 'sym_name' and 'function_type'");
-    if (lilac_tile_find(inherent, "res_attrs"))
+    }
+    if (lilac_tile_find(inherent, "res_attrs")) {
         return tile_fail(reader, function->position, "unsupported-attribute",
                          "attributes of a function's results are not supported");
+    }
     function->is_public = !visibility || strcmp(visibility, "public") == 0;
     if (!name_function(reader, function, name->text, function->position) ||
-        !set_parameters(reader, function, &type->elements[0], arguments))
+        !set_parameters(reader, function, &type->elements[0], arguments)) {
         return false;
+    }
     const lilac_tile_attribute *outputs = &type->elements[1];
     const lilac_tile_type **types =
         lilac_arena_array(reader->scratch, const lilac_tile_type *, outputs->count);
-    for (uint32_t i = 0; i < outputs->count; i++)
+    for (uint32_t i = 0; i < outputs->count; i++) {
         types[i] = outputs->elements[i].type;
+    }
     set_results(reader, function, types, outputs->count);
     return true;
 }
@@ -175,13 +198,16 @@ static bool use_function_attributes(tile_reader *reader, lilac_tile_function *fu
 /* "tt.func"() <{function_type = (types) -> types, sym_name = "f"}> ({ blocks }) {…} : () -> () */
 static bool read_generic_function(tile_reader *reader, lilac_tile_function *function) {
     lilac_tile_attributes inherent = {0};
-    if (!read_generic_head(reader, &inherent))
+    if (!read_generic_head(reader, &inherent)) {
         return false;
+    }
     lilac_tile_region *body = tile_region_create(reader->module, function);
-    if (!tile_read_region(reader, body, NULL))
+    if (!tile_read_region(reader, body, NULL)) {
         return false;
-    if (body->first)
+    }
+    if (body->first) {
         function->body = body;
+    }
     return read_generic_tail(reader, &function->attributes) &&
            use_function_attributes(reader, function, &inherent);
 }
@@ -205,8 +231,9 @@ static bool read_function(tile_reader *reader) {
     bool good =
         generic ? read_generic_function(reader, function) : read_custom_function(reader, function);
     reader->function = NULL;
-    if (!good || !tile_read_location(reader, &function->location))
+    if (!good || !tile_read_location(reader, &function->location)) {
         return false;
+    }
     *reader->function_end = function;
     reader->function_end = &function->next;
     return true;
@@ -219,15 +246,17 @@ static void read_functions(tile_reader *reader) {
         uint32_t begin = scan->offset;
         uint32_t before = lilac_error_count(reader->context);
         bool good = is_named(scan, "tt.func") && read_function(reader);
-        if (good)
+        if (good) {
             continue;
+        }
         if (lilac_error_count(reader->context) == before && scan->kind != LILAC_TOKEN_ERROR) {
-            if (scan->kind == LILAC_TOKEN_WORD || scan->kind == LILAC_TOKEN_STRING)
+            if (scan->kind == LILAC_TOKEN_WORD || scan->kind == LILAC_TOKEN_STRING) {
                 (void)tile_fail(reader, lilac_scanner_position(scan), "unknown-operation",
                                 "'%.*s' cannot stand in a module",
                                 (int)(scan->word_length > 80 ? 80 : scan->word_length), scan->word);
-            else
+            } else {
                 (void)lilac_scanner_expected(scan, "tt.func");
+            }
         }
         reader->bad = true;
         tile_skip_operation(reader, begin);
@@ -238,12 +267,15 @@ static void read_functions(tile_reader *reader) {
 static bool read_generic_module(tile_reader *reader) {
     lilac_scanner *scan = &reader->scan;
     lilac_tile_attributes *attributes = &reader->module->attributes;
-    if (!read_generic_head(reader, attributes) || !lilac_scanner_expect(scan, '{'))
+    if (!read_generic_head(reader, attributes) || !lilac_scanner_expect(scan, '{')) {
         return false;
-    for (uint32_t i = 0; i < attributes->count; i++)
+    }
+    for (uint32_t i = 0; i < attributes->count; i++) {
         if (strcmp(attributes->list[i].name, "sym_name") == 0 &&
-            attributes->list[i].kind == LILAC_TILE_ATTR_STRING)
+            attributes->list[i].kind == LILAC_TILE_ATTR_STRING) {
             attributes->list[i].kind = LILAC_TILE_ATTR_SYMBOL;
+        }
+    }
     read_functions(reader);
     return lilac_scanner_expect(scan, '}') && read_generic_tail(reader, attributes) &&
            tile_read_location(reader, &reader->module->location);
@@ -253,8 +285,9 @@ static bool read_module(tile_reader *reader) {
     lilac_scanner *scan = &reader->scan;
     bool generic = scan->kind == LILAC_TOKEN_STRING;
     lilac_scanner_next(scan);
-    if (generic)
+    if (generic) {
         return read_generic_module(reader);
+    }
     if (scan->kind == LILAC_TOKEN_SYMBOL) {
         lilac_tile_attribute name = {.kind = LILAC_TILE_ATTR_SYMBOL,
                                      .name = lilac_intern_string(reader->context, "sym_name"),
@@ -263,10 +296,12 @@ static bool read_module(tile_reader *reader) {
         lilac_scanner_next(scan);
     }
     if (lilac_scanner_accept_word(scan, "attributes") &&
-        !tile_read_dictionary(reader, &reader->module->attributes))
+        !tile_read_dictionary(reader, &reader->module->attributes)) {
         return false;
-    if (!lilac_scanner_expect(scan, '{'))
+    }
+    if (!lilac_scanner_expect(scan, '{')) {
         return false;
+    }
     read_functions(reader);
     return lilac_scanner_expect(scan, '}') && tile_read_location(reader, &reader->module->location);
 }
@@ -275,10 +310,11 @@ static bool read_module(tile_reader *reader) {
  * them are the only ones there can be. */
 static bool read_space_definition(tile_reader *reader, lilac_position position, lilac_name name) {
     bool shared = tile_token_is(&reader->scan, "ttg.shared_memory");
-    if (strcmp(name, shared ? "smem" : "tmem") != 0)
+    if (strcmp(name, shared ? "smem" : "tmem") != 0) {
         return tile_fail(reader, position, "memory-space-unknown",
                          "this memory space is called '#%s', not '#%s'", shared ? "smem" : "tmem",
                          name);
+    }
     lilac_scanner_next(&reader->scan);
     tile_alias_define(reader->module, name, shared ? "#ttg.shared_memory" : "#ttng.tensor_memory");
     return true;
@@ -291,25 +327,32 @@ static bool read_definition(tile_reader *reader) {
     lilac_name name = tile_token_name(reader);
     uint32_t length = scan->word_length;
     lilac_scanner_next(scan);
-    if (!lilac_scanner_expect(scan, '='))
+    if (!lilac_scanner_expect(scan, '=')) {
         return false;
-    if (lilac_scanner_is_word(scan, "loc"))
+    }
+    if (lilac_scanner_is_word(scan, "loc")) {
         return tile_define_location(reader, name);
+    }
     void **known = tile_table_at(&reader->encoding_names, name);
-    if (*known)
+    if (*known) {
         return tile_fail(reader, position, "redefinition", "'#%s' is defined twice", name);
+    }
     *known = (void *)(uintptr_t)name;
     if (scan->kind == LILAC_TOKEN_HASH &&
-        (tile_token_is(scan, "ttg.shared_memory") || tile_token_is(scan, "ttng.tensor_memory")))
+        (tile_token_is(scan, "ttg.shared_memory") || tile_token_is(scan, "ttng.tensor_memory"))) {
         return read_space_definition(reader, position, name);
-    if (tile_is_llvm(scan))
+    }
+    if (tile_is_llvm(scan)) {
         return tile_define_llvm(reader, name);
-    if (strcmp(name, "smem") == 0 || strcmp(name, "tmem") == 0)
+    }
+    if (strcmp(name, "smem") == 0 || strcmp(name, "tmem") == 0) {
         return tile_fail(reader, position, "memory-space", "'#%s' is the name of a memory space",
                          name);
+    }
     const lilac_encoding *encoding = lilac_encoding_read(scan, &reader->encodings);
-    if (!encoding)
+    if (!encoding) {
         return false;
+    }
     lilac_encoding_define(&reader->encodings, reader->context, name, length, encoding);
     lilac_text text = {0};
     lilac_encoding_print(&text, encoding);
@@ -328,9 +371,10 @@ static void read_top(tile_reader *reader) {
         if (scan->kind == LILAC_TOKEN_HASH) {
             good = read_definition(reader);
         } else if (lilac_scanner_is_word(scan, "module") || is_named(scan, "builtin.module")) {
-            if (module)
+            if (module) {
                 (void)tile_fail(reader, lilac_scanner_position(scan), "redefinition",
                                 "a second module in one text");
+            }
             module = true;
             good = read_module(reader);
         } else if (is_named(scan, "tt.func")) {
@@ -339,15 +383,18 @@ static void read_top(tile_reader *reader) {
         } else {
             good = lilac_scanner_expected(scan, "a module or a definition");
         }
-        if (good)
+        if (good) {
             continue;
+        }
         reader->bad = true;
-        if (lilac_error_count(reader->context) == before && scan->kind != LILAC_TOKEN_ERROR)
+        if (lilac_error_count(reader->context) == before && scan->kind != LILAC_TOKEN_ERROR) {
             (void)lilac_scanner_expected(scan, "a module or a definition");
+        }
         tile_skip_operation(reader, begin);
     }
-    if (!module && !reader->bad)
+    if (!module && !reader->bad) {
         (void)lilac_scanner_expected(scan, "a module");
+    }
 }
 
 lilac_tile_module *lilac_tile_read(lilac_context *context, uint32_t source) {
@@ -380,8 +427,9 @@ lilac_tile_module *lilac_tile_read(lilac_context *context, uint32_t source) {
     lilac_heap_free(reader.log);
     lilac_heap_free(reader.labels);
     lilac_arena_destroy(reader.scratch);
-    if (good)
+    if (good) {
         return reader.module;
+    }
     lilac_tile_module_destroy(reader.module);
     return NULL;
 }

@@ -15,12 +15,14 @@
 
 void *tile_list_grow(tile_reader *reader, void *old, uint32_t count, uint32_t *capacity,
                      size_t size) {
-    if (count < *capacity)
+    if (count < *capacity) {
         return old;
+    }
     *capacity = *capacity ? *capacity * 2 : 8;
     void *list = lilac_arena_alloc(reader->scratch, size * *capacity);
-    if (count)
+    if (count) {
         memcpy(list, old, size * count);
+    }
     return list;
 }
 
@@ -54,14 +56,16 @@ static bool check_shape(tile_reader *reader, lilac_position position, uint32_t r
                         const int64_t *shape) {
     int64_t elements = 1;
     for (uint32_t i = 0; i < rank; i++) {
-        if (shape[i] & (shape[i] - 1))
+        if (shape[i] & (shape[i] - 1)) {
             return tile_fail(reader, position, "not-a-power-of-two",
                              "dimension %u of this tensor is %lld, which is not a power of two", i,
                              (long long)shape[i]);
-        if (shape[i] > TILE_MAX_ELEMENTS || (elements *= shape[i]) > TILE_MAX_ELEMENTS)
+        }
+        if (shape[i] > TILE_MAX_ELEMENTS || (elements *= shape[i]) > TILE_MAX_ELEMENTS) {
             return tile_fail(reader, position, "tensor-too-large",
                              "this tensor has more than %lld elements",
                              (long long)TILE_MAX_ELEMENTS);
+        }
     }
     return true;
 }
@@ -71,12 +75,14 @@ static bool read_layout(tile_reader *reader, bool described, uint32_t rank, cons
                         const lilac_encoding **encoding, lilac_layout *layout) {
     lilac_position at = lilac_scanner_position(&reader->scan);
     *encoding = lilac_encoding_read(&reader->scan, &reader->encodings);
-    if (!*encoding)
+    if (!*encoding) {
         return false;
+    }
     lilac_encoding_place place = lilac_encoding_place_of(*encoding);
-    if (place != LILAC_ENCODING_OF_TENSOR && !described)
+    if (place != LILAC_ENCODING_OF_TENSOR && !described) {
         return tile_fail(reader, at, "layout-of-memory",
                          "this is a layout of memory, not of a tensor");
+    }
     return lilac_encoding_layout(reader->context, layout, *encoding, rank, shape);
 }
 
@@ -88,68 +94,81 @@ static const lilac_tile_type *read_tensor(tile_reader *reader, lilac_position po
     uint32_t rank;
     if (!lilac_scanner_expect(scan, '<') ||
         !lilac_scanner_shape(scan, shape, LILAC_MAX_RANK, &rank) ||
-        !check_shape(reader, position, rank, shape))
+        !check_shape(reader, position, rank, shape)) {
         return NULL;
+    }
     lilac_position at = lilac_scanner_position(scan);
     const lilac_tile_type *element = read_type(reader, depth + 1, false);
-    if (!element)
+    if (!element) {
         return NULL;
+    }
     if (element->kind != LILAC_TILE_SCALAR && element->kind != LILAC_TILE_POINTER) {
-        if (element->kind == LILAC_TILE_INTEGER)
+        if (element->kind == LILAC_TILE_INTEGER) {
             (void)tile_fail(reader, at, "unsupported-type", "tensors of '%s' are not supported",
                             tile_type_text(reader->module, element));
-        else
+        } else {
             (void)tile_fail(reader, at, "bad-type", "a tensor's elements are numbers or pointers");
+        }
         return NULL;
     }
     lilac_layout layout;
     const lilac_encoding *encoding = NULL;
     if (lilac_scanner_accept(scan, ',') &&
-        !read_layout(reader, described, rank, shape, &encoding, &layout))
+        !read_layout(reader, described, rank, shape, &encoding, &layout)) {
         return NULL;
-    if (!lilac_scanner_expect(scan, '>'))
+    }
+    if (!lilac_scanner_expect(scan, '>')) {
         return NULL;
-    if (!encoding)
+    }
+    if (!encoding) {
         return lilac_tile_tensor(reader->module, element, rank, shape, NULL);
+    }
     return tile_tensor_spelled(reader->module, element, rank, shape, &layout, encoding);
 }
 
 static const lilac_tile_type *read_pointer(tile_reader *reader, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
-    if (!lilac_scanner_expect(scan, '<'))
+    if (!lilac_scanner_expect(scan, '<')) {
         return NULL;
+    }
     const lilac_tile_type *pointee = read_type(reader, depth + 1, false);
     int64_t space = 1;
-    if (!pointee)
+    if (!pointee) {
         return NULL;
+    }
     if (lilac_scanner_accept(scan, ',')) {
         lilac_position at = lilac_scanner_position(scan);
-        if (!lilac_scanner_integer(scan, &space))
+        if (!lilac_scanner_integer(scan, &space)) {
             return NULL;
+        }
         if (space < 0 || space > 255) {
             (void)tile_fail(reader, at, "bad-type", "address spaces are numbers from 0 to 255");
             return NULL;
         }
     }
-    if (!lilac_scanner_expect(scan, '>'))
+    if (!lilac_scanner_expect(scan, '>')) {
         return NULL;
+    }
     return lilac_tile_pointer(reader->module, pointee, (uint32_t)space);
 }
 
 static const lilac_tile_type *read_descriptor(tile_reader *reader, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
-    if (!lilac_scanner_expect(scan, '<'))
+    if (!lilac_scanner_expect(scan, '<')) {
         return NULL;
+    }
     lilac_position at = lilac_scanner_position(scan);
     const lilac_tile_type *tensor = read_type(reader, depth + 1, true);
-    if (!tensor)
+    if (!tensor) {
         return NULL;
+    }
     if (tensor->kind != LILAC_TILE_TENSOR) {
         (void)tile_fail(reader, at, "bad-type", "a tensor descriptor describes tensors");
         return NULL;
     }
-    if (!lilac_scanner_expect(scan, '>'))
+    if (!lilac_scanner_expect(scan, '>')) {
         return NULL;
+    }
     return lilac_tile_descriptor(reader->module, tensor);
 }
 
@@ -157,12 +176,14 @@ static const lilac_tile_type *read_descriptor(tile_reader *reader, uint32_t dept
 static const lilac_tile_type *read_memory(tile_reader *reader) {
     lilac_position at = lilac_scanner_position(&reader->scan);
     lilac_encoding_memdesc memory;
-    if (!lilac_encoding_read_memory(&reader->scan, &reader->encodings, true, &memory))
+    if (!lilac_encoding_read_memory(&reader->scan, &reader->encodings, true, &memory)) {
         return NULL;
+    }
     int64_t elements = 1;
     for (uint32_t i = 0; i < memory.alloc_rank; i++) {
-        if (memory.alloc_shape[i] <= TILE_MAX_ELEMENTS)
+        if (memory.alloc_shape[i] <= TILE_MAX_ELEMENTS) {
             elements *= memory.alloc_shape[i];
+        }
         if (memory.alloc_shape[i] > TILE_MAX_ELEMENTS || elements > TILE_MAX_ELEMENTS) {
             (void)tile_fail(reader, at, "tensor-too-large",
                             "this memory has more than %lld elements",
@@ -175,8 +196,9 @@ static const lilac_tile_type *read_memory(tile_reader *reader) {
     }
     const int64_t *last = memory.alloc_shape + memory.alloc_rank - memory.encoding->rank;
     if (!lilac_encoding_layout(reader->context, &memory.layout, memory.encoding,
-                               memory.encoding->rank, last))
+                               memory.encoding->rank, last)) {
         return NULL;
+    }
     return lilac_tile_memory(reader->module, &memory);
 }
 
@@ -195,8 +217,9 @@ static const lilac_tile_type *read_integer(tile_reader *reader, const char *word
     uint32_t width = 0;
     for (uint32_t i = 1; i < length; i++) {
         bool digit = word[i] >= (i == 1 ? '1' : '0') && word[i] <= '9';
-        if (word[0] != 'i' || !digit)
+        if (word[0] != 'i' || !digit) {
             return unknown_type(reader);
+        }
         width = width * 10 + (uint32_t)(word[i] - '0');
         if (width > WIDEST) {
             (void)tile_fail(reader, lilac_scanner_position(&reader->scan), "bad-type",
@@ -204,8 +227,9 @@ static const lilac_tile_type *read_integer(tile_reader *reader, const char *word
             return NULL;
         }
     }
-    if (width == 0)
+    if (width == 0) {
         return unknown_type(reader);
+    }
     lilac_scanner_next(&reader->scan);
     return tile_type_intern(
         reader->module,
@@ -224,11 +248,13 @@ static const lilac_tile_type *read_scalar(tile_reader *reader) {
         word++;
         length--;
     }
-    if (!lilac_scalar_read(word, length, &scalar))
+    if (!lilac_scalar_read(word, length, &scalar)) {
         return read_integer(reader, word, length, sign);
+    }
     lilac_scanner_next(scan);
-    if (!sign)
+    if (!sign) {
         return lilac_tile_scalar(reader->module, scalar);
+    }
     return tile_type_intern(
         reader->module,
         &(lilac_tile_type){.kind = LILAC_TILE_SCALAR, .scalar = scalar, .sign = sign});
@@ -242,8 +268,9 @@ static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth, boo
         return NULL;
     }
     if (scan->kind == LILAC_TOKEN_WORD) {
-        if (!tile_token_is(scan, "tensor"))
+        if (!tile_token_is(scan, "tensor")) {
             return read_scalar(reader);
+        }
         lilac_scanner_next(scan);
         return read_tensor(reader, position, depth, described);
     }
@@ -277,12 +304,13 @@ static uint32_t text_end(const lilac_scanner *scan) {
     size_t limit = scan->offset + 1024 < scan->length ? scan->offset + 1024 : scan->length;
     for (size_t at = scan->offset; at < limit; at++) {
         char c = scan->text[at];
-        if (c == '<')
+        if (c == '<') {
             depth++;
-        else if (c == '>' && (depth == 0 || --depth == 0))
+        } else if (c == '>' && (depth == 0 || --depth == 0)) {
             return depth == 0 ? (uint32_t)at + 1 : 0;
-        else if (c == '\n' || c == '"' || c == '/' || (depth == 0 && (c == ' ' || c == ',')))
+        } else if (c == '\n' || c == '"' || c == '/' || (depth == 0 && (c == ' ' || c == ','))) {
             return 0;
+        }
     }
     return 0;
 }
@@ -293,8 +321,9 @@ const lilac_tile_type *tile_read_type(tile_reader *reader) {
     bool composite =
         scan->kind == LILAC_TOKEN_BANG || (scan->kind == LILAC_TOKEN_WORD && scan->word[0] == 't');
     uint32_t end = composite ? text_end(scan) : 0;
-    if (!end)
+    if (!end) {
         return read_type(reader, 0, false);
+    }
     lilac_name text = lilac_intern(reader->context, scan->text + scan->offset, end - scan->offset);
     const lilac_tile_type *type = tile_table_get(&reader->types, text);
     if (type) {
@@ -302,8 +331,9 @@ const lilac_tile_type *tile_read_type(tile_reader *reader) {
         return type;
     }
     type = read_type(reader, 0, false);
-    if (type && scan->previous_end == end)
+    if (type && scan->previous_end == end) {
         *tile_table_at(&reader->types, text) = (void *)(uintptr_t)type;
+    }
     return type;
 }
 
@@ -316,26 +346,31 @@ const lilac_tile_type *tile_read_type_rest(tile_reader *reader, lilac_tile_type_
 bool tile_read_types(tile_reader *reader, tile_type_list *list) {
     do {
         const lilac_tile_type *type = tile_read_type(reader);
-        if (!type)
+        if (!type) {
             return false;
+        }
         tile_type_list_push(reader, list, type);
     } while (lilac_scanner_accept(&reader->scan, ','));
     return true;
 }
 
 bool tile_read_parenthesized_types(tile_reader *reader, tile_type_list *list) {
-    if (!lilac_scanner_expect(&reader->scan, '('))
+    if (!lilac_scanner_expect(&reader->scan, '(')) {
         return false;
-    if (lilac_scanner_accept(&reader->scan, ')'))
+    }
+    if (lilac_scanner_accept(&reader->scan, ')')) {
         return true;
+    }
     return tile_read_types(reader, list) && lilac_scanner_expect(&reader->scan, ')');
 }
 
 bool tile_read_function_results(tile_reader *reader, tile_type_list *list) {
-    if (lilac_scanner_is(&reader->scan, '('))
+    if (lilac_scanner_is(&reader->scan, '(')) {
         return tile_read_parenthesized_types(reader, list);
+    }
     const lilac_tile_type *type = tile_read_type(reader);
-    if (type)
+    if (type) {
         tile_type_list_push(reader, list, type);
+    }
     return type != NULL;
 }

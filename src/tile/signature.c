@@ -33,8 +33,9 @@ static bool is_word(char c) {
 static char parse_call(const char **at, const char **word, size_t *length) {
     const char *p = *at;
     *word = p;
-    while (is_word(*p))
+    while (is_word(*p)) {
         p++;
+    }
     *length = (size_t)(p - *word);
     char of = 0;
     if (p[0] == '(' && is_variable(p[1]) && p[2] == ')') {
@@ -51,8 +52,9 @@ static const char *parse_constraint(tile_item *item, const char *at) {
     char of = parse_call(&at, &word, &length);
     for (size_t i = 0; i < sizeof constraint_words / sizeof *constraint_words; i++) {
         if (strncmp(constraint_words[i].word, word, length) != 0 ||
-            constraint_words[i].word[length] != 0)
+            constraint_words[i].word[length] != 0) {
             continue;
+        }
         assert(item->constraint_count < TILE_MAX_CONSTRAINTS);
         item->constraints[item->constraint_count].kind = constraint_words[i].kind;
         item->constraints[item->constraint_count++].of = of;
@@ -80,10 +82,12 @@ static const char *parse_item(tile_item *item, const char *at) {
             (void)known;
         }
     }
-    while (*at == ':')
+    while (*at == ':') {
         at = parse_constraint(item, at + 1);
-    if (*at == '?' || *at == '*')
+    }
+    if (*at == '?' || *at == '*') {
         item->many = *at++;
+    }
     return at;
 }
 
@@ -109,14 +113,16 @@ void tile_signature_parse(tile_signature *signature, const char *text) {
 
 static bool groups_by_segments(const tile_signature *signature, uint32_t count,
                                const lilac_tile_attribute *segments, tile_groups *groups) {
-    if (segments->kind != LILAC_TILE_ATTR_INTEGERS || segments->count != signature->operand_items)
+    if (segments->kind != LILAC_TILE_ATTR_INTEGERS || segments->count != signature->operand_items) {
         return false;
+    }
     uint32_t at = 0;
     for (uint32_t i = 0; i < segments->count; i++) {
         int64_t size = segments->integers[i];
         char many = signature->items[i].many;
-        if (size < 0 || size > count - at || (size != 1 && !many) || (size > 1 && many == '?'))
+        if (size < 0 || size > count - at || (size != 1 && !many) || (size > 1 && many == '?')) {
             return false;
+        }
         groups->starts[i] = at;
         at += (uint32_t)size;
     }
@@ -128,15 +134,17 @@ bool tile_signature_groups(const tile_signature *signature, uint32_t count,
                            const lilac_tile_attributes *attributes, tile_groups *groups) {
     const lilac_tile_attribute *segments =
         attributes->count ? lilac_tile_find(attributes, "operandSegmentSizes") : NULL;
-    if (segments)
+    if (segments) {
         return groups_by_segments(signature, count, segments, groups);
+    }
     uint32_t fixed = 0, stars = 0;
     for (uint32_t i = 0; i < signature->operand_items; i++) {
         fixed += signature->items[i].many == 0;
         stars += signature->items[i].many == '*';
     }
-    if (count < fixed || (stars && (count - fixed) % stars != 0))
+    if (count < fixed || (stars && (count - fixed) % stars != 0)) {
         return false;
+    }
     uint32_t each = stars ? (count - fixed) / stars : 0;
     uint32_t optional = stars ? 0 : count - fixed;
     uint32_t at = 0;
@@ -158,9 +166,11 @@ bool tile_signature_groups(const tile_signature *signature, uint32_t count,
 
 int tile_signature_list(const tile_signature *signature, char variable) {
     uint32_t count = signature->operand_items + signature->result_items;
-    for (uint32_t i = 0; i < count; i++)
-        if (signature->items[i].variable == variable && signature->items[i].many == '*')
+    for (uint32_t i = 0; i < count; i++) {
+        if (signature->items[i].variable == variable && signature->items[i].many == '*') {
             return (int)i;
+        }
+    }
     return -1;
 }
 
@@ -173,18 +183,21 @@ static const lilac_tile_type *bound(const tile_binding *binding, char variable) 
 /* What the pointer, or each pointer of the tensor, points to; NULL: not of pointers. */
 static const lilac_tile_type *pointees(lilac_tile_module *module, const lilac_tile_type *type) {
     const lilac_tile_type *element = lilac_tile_element(type);
-    if (element->kind != LILAC_TILE_POINTER)
+    if (element->kind != LILAC_TILE_POINTER) {
         return NULL;
+    }
     if (type->kind == LILAC_TILE_TENSOR && element->element->kind != LILAC_TILE_SCALAR &&
-        element->element->kind != LILAC_TILE_POINTER)
+        element->element->kind != LILAC_TILE_POINTER) {
         return NULL; /* a tensor of block pointers has no tensor of pointees */
+    }
     return tile_with_element(module, type, element->element);
 }
 
 /* Tensors of i1 of the shape of a tensor; for a block pointer, of its block. */
 static const lilac_tile_type *booleans(lilac_tile_module *module, const lilac_tile_type *type) {
-    if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_TENSOR)
+    if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_TENSOR) {
         type = type->element;
+    }
     return tile_with_element(module, type, lilac_tile_scalar(module, LILAC_I1));
 }
 
@@ -202,12 +215,15 @@ static const lilac_tile_type *derive(lilac_tile_module *module, char how,
 
 const lilac_tile_type *tile_item_type(lilac_tile_module *module, const tile_item *item,
                                       const tile_binding *binding) {
-    if (item->variable)
+    if (item->variable) {
         return bound(binding, item->variable);
-    if (item->derive == 's')
+    }
+    if (item->derive == 's') {
         return lilac_tile_scalar(module, item->scalar);
-    if (item->derive == 't')
+    }
+    if (item->derive == 't') {
         return tile_type_intern(module, &(lilac_tile_type){.kind = LILAC_TILE_TOKEN});
+    }
     const lilac_tile_type *of = bound(binding, item->of);
     return of ? derive(module, item->derive, of) : NULL;
 }
@@ -289,12 +305,14 @@ const char *tile_item_misses(lilac_tile_module *module, const tile_item *item,
             missed = misses_alone(item->constraints[i].kind, type);
         } else {
             *other = bound(binding, of);
-            if (!*other)
+            if (!*other) {
                 continue;
+            }
             missed = misses_beside(module, item->constraints[i].kind, type, *other);
         }
-        if (missed)
+        if (missed) {
             return missed;
+        }
     }
     return NULL;
 }
@@ -316,34 +334,39 @@ static bool check_value(lilac_tile_module *module, const lilac_tile_op *op, cons
     bool listed = item->variable && item->many == '*';
     const lilac_tile_type *expected = listed ? NULL : tile_item_type(module, item, binding);
     if (!listed && type != expected) {
-        if (expected)
+        if (expected) {
             report_type(module, op, what, index, type, "", expected);
-        else
+        } else {
             report_type(module, op, what, index, type, "something else", NULL);
+        }
         return false;
     }
     const lilac_tile_type *other;
     const char *missed = tile_item_misses(module, item, binding, type, &other);
-    if (missed)
+    if (missed) {
         report_type(module, op, what, index, type, missed, other);
+    }
     return !missed;
 }
 
 /* Variables take the type of the first value that stands for them alone. */
 static void bind(tile_binding *binding, const tile_item *item, const lilac_tile_type *type) {
-    if (item->variable && item->many != '*' && !binding->types[item->variable - 'A'])
+    if (item->variable && item->many != '*' && !binding->types[item->variable - 'A']) {
         binding->types[item->variable - 'A'] = type;
+    }
 }
 
 /* A list variable that both operands and results have lists the same types in both. */
 static bool check_lists(lilac_tile_module *module, const lilac_tile_op *op,
                         const tile_signature *signature, const tile_groups *groups) {
     const tile_item *result = &signature->items[signature->operand_items];
-    if (signature->result_items != 1 || result->many != '*' || !result->variable)
+    if (signature->result_items != 1 || result->many != '*' || !result->variable) {
         return true;
+    }
     for (uint32_t i = 0; i < signature->operand_items; i++) {
-        if (signature->items[i].variable != result->variable)
+        if (signature->items[i].variable != result->variable) {
             continue;
+        }
         uint32_t start = groups->starts[i], count = groups->starts[i + 1] - start;
         if (count != op->result_count) {
             tile_op_error(module, op, "count-mismatch", "'%s' has %u results for %u values",
@@ -379,19 +402,27 @@ bool tile_signature_check(lilac_tile_module *module, const lilac_tile_op *op) {
         return false;
     }
     tile_binding binding = {0};
-    for (uint32_t i = 0; i < signature.operand_items; i++)
-        if (groups.starts[i + 1] > groups.starts[i])
+    for (uint32_t i = 0; i < signature.operand_items; i++) {
+        if (groups.starts[i + 1] > groups.starts[i]) {
             bind(&binding, &signature.items[i], op->operands[groups.starts[i]].value->type);
-    for (uint32_t i = 0; i < op->result_count; i++)
+        }
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
         bind(&binding, &results[list ? 0 : i], op->results[i].type);
-    for (uint32_t i = 0; i < signature.operand_items; i++)
-        for (uint32_t k = groups.starts[i]; k < groups.starts[i + 1]; k++)
+    }
+    for (uint32_t i = 0; i < signature.operand_items; i++) {
+        for (uint32_t k = groups.starts[i]; k < groups.starts[i + 1]; k++) {
             if (!check_value(module, op, &signature.items[i], &binding, op->operands[k].value->type,
-                             "operand", k))
+                             "operand", k)) {
                 return false;
-    for (uint32_t i = 0; i < op->result_count; i++)
+            }
+        }
+    }
+    for (uint32_t i = 0; i < op->result_count; i++) {
         if (!check_value(module, op, &results[list ? 0 : i], &binding, op->results[i].type,
-                         "result", i))
+                         "result", i)) {
             return false;
+        }
+    }
     return check_lists(module, op, &signature, &groups);
 }

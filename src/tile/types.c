@@ -17,8 +17,9 @@ static uint32_t slot_of(const tile_table *table, const void *key) {
     uint32_t mask = table->capacity - 1;
     uint32_t at =
         (uint32_t)(((uint64_t)(uintptr_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
-    while (table->entries[at].key && table->entries[at].key != key)
+    while (table->entries[at].key && table->entries[at].key != key) {
         at = (at + 1) & mask;
+    }
     return at;
 }
 
@@ -28,15 +29,18 @@ static void table_grow(tile_table *table) {
     size_t bytes = sizeof *table->entries * table->capacity;
     table->entries = lilac_heap_grow(NULL, bytes);
     memset(table->entries, 0, bytes);
-    for (uint32_t i = 0; i < old.capacity; i++)
-        if (old.entries[i].key)
+    for (uint32_t i = 0; i < old.capacity; i++) {
+        if (old.entries[i].key) {
             table->entries[slot_of(table, old.entries[i].key)] = old.entries[i];
+        }
+    }
     lilac_heap_free(old.entries);
 }
 
 void **tile_table_at(tile_table *table, const void *key) {
-    if (table->count * 2 >= table->capacity)
+    if (table->count * 2 >= table->capacity) {
         table_grow(table);
+    }
     struct tile_entry *entry = &table->entries[slot_of(table, key)];
     if (!entry->key) {
         entry->key = key;
@@ -92,10 +96,12 @@ static uint64_t hash_type(const lilac_tile_type *type) {
                                         (uint64_t)(unsigned char)type->sign << 8 | type->rank,
                                     type->address_space);
     hash = lilac_hash_word(type->element ? type->element->id + 1 : 0, hash);
-    for (uint32_t i = 0; i < type->rank; i++)
+    for (uint32_t i = 0; i < type->rank; i++) {
         hash = lilac_hash_word((uint64_t)type->shape[i], hash);
-    for (uint32_t i = 0; i < type->alloc_rank; i++)
+    }
+    for (uint32_t i = 0; i < type->alloc_rank; i++) {
         hash = lilac_hash_word((uint64_t)type->alloc_shape[i], hash);
+    }
     hash = lilac_hash_word((uint64_t)type->is_mutable << 1 | type->is_tensor_memory, hash);
     return lilac_hash_word((uint64_t)(uintptr_t)type->layout, hash);
 }
@@ -119,11 +125,13 @@ static void types_grow(struct lilac_tile_types *types) {
     const lilac_tile_type **slots = lilac_heap_grow(NULL, bytes);
     memset(slots, 0, bytes);
     for (uint32_t i = 0; i < types->capacity; i++) {
-        if (!types->slots[i])
+        if (!types->slots[i]) {
             continue;
+        }
         uint32_t at = (uint32_t)hash_type(types->slots[i]) & (capacity - 1);
-        while (slots[at])
+        while (slots[at]) {
             at = (at + 1) & (capacity - 1);
+        }
         slots[at] = types->slots[i];
     }
     lilac_heap_free(types->slots);
@@ -137,11 +145,13 @@ static void layouts_grow(struct lilac_tile_types *types) {
     interned_layout **slots = lilac_heap_grow(NULL, bytes);
     memset(slots, 0, bytes);
     for (uint32_t i = 0; i < types->layout_capacity; i++) {
-        if (!types->layouts[i])
+        if (!types->layouts[i]) {
             continue;
+        }
         uint32_t at = (uint32_t)lilac_layout_hash(&types->layouts[i]->layout) & (capacity - 1);
-        while (slots[at])
+        while (slots[at]) {
             at = (at + 1) & (capacity - 1);
+        }
         slots[at] = types->layouts[i];
     }
     lilac_heap_free(types->layouts);
@@ -154,20 +164,24 @@ static void layouts_grow(struct lilac_tile_types *types) {
 static const interned_layout *intern_layout(struct lilac_tile_types *types,
                                             const lilac_layout *layout,
                                             const tile_spelling *spelling) {
-    if (types->layout_count * 2 >= types->layout_capacity)
+    if (types->layout_count * 2 >= types->layout_capacity) {
         layouts_grow(types);
+    }
     uint32_t mask = types->layout_capacity - 1;
     uint32_t at = (uint32_t)lilac_layout_hash(layout) & mask;
     const interned_layout *found = NULL;
     for (; types->layouts[at]; at = (at + 1) & mask) {
         const interned_layout *entry = types->layouts[at];
-        if (!spelling && &entry->layout == layout)
+        if (!spelling && &entry->layout == layout) {
             return entry;
-        if (!found && entry->spelling == spelling && lilac_layout_equal(&entry->layout, layout))
+        }
+        if (!found && entry->spelling == spelling && lilac_layout_equal(&entry->layout, layout)) {
             found = entry;
+        }
     }
-    if (found)
+    if (found) {
         return found;
+    }
     interned_layout *copy = lilac_arena_new(types->arena, interned_layout);
     copy->layout = *layout;
     copy->spelling = spelling;
@@ -198,10 +212,11 @@ static void set_layout(lilac_tile_module *module, lilac_tile_type *type, const l
 static const char *attribute_end(const char *at) {
     uint32_t depth = 0;
     for (; *at; at++) {
-        if (*at == '<')
+        if (*at == '<') {
             depth++;
-        else if (*at == '>' && --depth == 0)
+        } else if (*at == '>' && --depth == 0) {
             return at + 1;
+        }
     }
     return at;
 }
@@ -213,9 +228,10 @@ static lilac_name abbreviate(const lilac_tile_module *module, const char *text, 
     for (const char *at = text; *at;) {
         const char *end = *at == '#' && (at > text || whole) ? attribute_end(at) : at;
         const struct lilac_tile_alias *alias = NULL;
-        if (end > at)
+        if (end > at) {
             alias = tile_table_get(&module->types->aliases,
                                    lilac_intern(module->context, at, (size_t)(end - at)));
+        }
         if (alias) {
             lilac_text_char(&out, '#');
             lilac_text_puts(&out, alias->name);
@@ -237,8 +253,9 @@ void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *t
     struct lilac_tile_types *types = module->types;
     struct lilac_tile_alias *alias = lilac_arena_new(module->arena, struct lilac_tile_alias);
     void **first = tile_table_at(&types->aliases, lilac_intern_string(module->context, text));
-    if (!*first)
+    if (!*first) {
         *first = alias;
+    }
     alias->name = name;
     alias->definition = abbreviate(module, text, false);
     *(types->last_alias ? &types->last_alias->next : &module->aliases) = alias;
@@ -248,9 +265,10 @@ void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *t
 /* The name of a memory space, which types print. */
 static void define_space(lilac_tile_module *module, bool tensor_memory) {
     const char *text = tensor_memory ? "#ttng.tensor_memory" : "#ttg.shared_memory";
-    if (!tile_table_get(&module->types->aliases, lilac_intern_string(module->context, text)))
+    if (!tile_table_get(&module->types->aliases, lilac_intern_string(module->context, text))) {
         tile_alias_define(
             module, lilac_intern_string(module->context, tensor_memory ? "tmem" : "smem"), text);
+    }
 }
 
 const tile_spelling *tile_spelling_intern(lilac_tile_module *module,
@@ -270,8 +288,9 @@ const tile_spelling *tile_spelling_intern(lilac_tile_module *module,
 }
 
 static const int64_t *copy_sizes(lilac_arena *arena, const int64_t *sizes, uint32_t count) {
-    if (!count)
+    if (!count) {
         return NULL;
+    }
     int64_t *copy = lilac_arena_array(arena, int64_t, count);
     memcpy(copy, sizes, sizeof *copy * count);
     return copy;
@@ -279,13 +298,16 @@ static const int64_t *copy_sizes(lilac_arena *arena, const int64_t *sizes, uint3
 
 const lilac_tile_type *tile_type_intern(lilac_tile_module *module, const lilac_tile_type *type) {
     struct lilac_tile_types *types = module->types;
-    if (types->count * 2 >= types->capacity)
+    if (types->count * 2 >= types->capacity) {
         types_grow(types);
+    }
     uint32_t mask = types->capacity - 1;
     uint32_t at = (uint32_t)hash_type(type) & mask;
-    for (; types->slots[at]; at = (at + 1) & mask)
-        if (same_type(types->slots[at], type))
+    for (; types->slots[at]; at = (at + 1) & mask) {
+        if (same_type(types->slots[at], type)) {
             return types->slots[at];
+        }
+    }
     lilac_tile_type *copy = lilac_arena_new(types->arena, lilac_tile_type);
     *copy = *type;
     copy->id = types->count++;
@@ -299,9 +321,10 @@ const lilac_tile_type *tile_type_intern(lilac_tile_module *module, const lilac_t
 
 const lilac_tile_type *lilac_tile_scalar(lilac_tile_module *module, lilac_scalar scalar) {
     const lilac_tile_type **known = &module->types->scalars[scalar];
-    if (!*known)
+    if (!*known) {
         *known = tile_type_intern(module,
                                   &(lilac_tile_type){.kind = LILAC_TILE_SCALAR, .scalar = scalar});
+    }
     return *known;
 }
 
@@ -324,8 +347,9 @@ static const lilac_tile_type *make_tensor(lilac_tile_module *module, const lilac
                             .element = element,
                             .rank = rank,
                             .shape = shape};
-    if (layout)
+    if (layout) {
         set_layout(module, &type, layout, spelling);
+    }
     return tile_type_intern(module, &type);
 }
 
@@ -377,15 +401,17 @@ const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module,
 const lilac_tile_type *lilac_tile_with_layout(lilac_tile_module *module,
                                               const lilac_tile_type *type,
                                               const lilac_layout *layout) {
-    if (type->kind != LILAC_TILE_TENSOR || type->layout == layout)
+    if (type->kind != LILAC_TILE_TENSOR || type->layout == layout) {
         return type;
+    }
     return lilac_tile_tensor(module, type->element, type->rank, type->shape, layout);
 }
 
 const lilac_tile_type *tile_with_element(lilac_tile_module *module, const lilac_tile_type *type,
                                          const lilac_tile_type *element) {
-    if (type->kind != LILAC_TILE_TENSOR)
+    if (type->kind != LILAC_TILE_TENSOR) {
         return element;
+    }
     return lilac_tile_tensor(module, element, type->rank, type->shape, type->layout);
 }
 
@@ -411,15 +437,17 @@ uint32_t lilac_tile_element_bits(const lilac_tile_type *type) {
 
 int64_t lilac_tile_element_count(const lilac_tile_type *type) {
     int64_t count = 1;
-    for (uint32_t i = 0; i < type->rank; i++)
+    for (uint32_t i = 0; i < type->rank; i++) {
         count *= type->shape[i];
+    }
     return count;
 }
 
 bool tile_same_shape(const lilac_tile_type *a, const lilac_tile_type *b) {
     bool tensor = a->kind == LILAC_TILE_TENSOR;
-    if (tensor != (b->kind == LILAC_TILE_TENSOR))
+    if (tensor != (b->kind == LILAC_TILE_TENSOR)) {
         return false;
+    }
     return !tensor || (a->rank == b->rank && a->layout == b->layout &&
                        (!a->rank || memcmp(a->shape, b->shape, sizeof *a->shape * a->rank) == 0));
 }
@@ -433,8 +461,9 @@ static void print_sizes(lilac_text *out, const int64_t *sizes, uint32_t count) {
 }
 
 static void print_layout(lilac_text *out, const lilac_tile_type *type) {
-    if (!type->layout)
+    if (!type->layout) {
         return;
+    }
     lilac_text_puts(out, ", ");
     if (type->spelling) {
         lilac_text_puts(out, type->spelling);
@@ -442,8 +471,9 @@ static void print_layout(lilac_text *out, const lilac_tile_type *type) {
     }
     /* As named layouts of shared memory are printed: without an empty block. */
     lilac_layout layout = *type->layout;
-    if (type->kind == LILAC_TILE_MEMDESC && layout.in_count == 2 && layout.in[1].bits == 0)
+    if (type->kind == LILAC_TILE_MEMDESC && layout.in_count == 2 && layout.in[1].bits == 0) {
         layout.in_count = 1;
+    }
     lilac_layout_print(out, &layout);
 }
 
@@ -453,8 +483,9 @@ static void print_memory(lilac_text *out, const lilac_tile_type *type) {
     lilac_tile_print_type(out, type->element);
     print_layout(out, type);
     lilac_text_puts(out, type->is_tensor_memory ? ", #tmem" : ", #smem");
-    if (type->is_mutable)
+    if (type->is_mutable) {
         lilac_text_puts(out, ", mutable");
+    }
     if (type->alloc_rank != type->rank || !same_sizes(type->shape, type->alloc_shape, type->rank)) {
         lilac_text_puts(out, ", ");
         print_sizes(out, type->alloc_shape, type->alloc_rank - 1);
@@ -465,8 +496,9 @@ static void print_memory(lilac_text *out, const lilac_tile_type *type) {
 void lilac_tile_print_type(lilac_text *out, const lilac_tile_type *type) {
     switch (type->kind) {
     case LILAC_TILE_SCALAR:
-        if (type->sign)
+        if (type->sign) {
             lilac_text_char(out, type->sign);
+        }
         lilac_text_puts(out, lilac_scalar_name(type->scalar));
         return;
     case LILAC_TILE_POINTER:

@@ -34,17 +34,20 @@ static const char *layout_fault(const lilac_tile_type *type) {
     uint32_t rank = memory ? type->alloc_rank : type->rank;
     const int64_t *shape = memory ? type->alloc_shape : type->shape;
     if (layout->out_count > type->rank || type->rank > rank ||
-        type->rank - layout->out_count > memory)
+        type->rank - layout->out_count > memory) {
         return "another number of dimensions";
+    }
     shape += rank - layout->out_count;
     for (uint32_t i = 0; i < layout->out_count; i++) {
         char name[16] = "dim";
         size_t n = 3;
-        if (i >= 10)
+        if (i >= 10) {
             name[n++] = (char)('0' + i / 10);
+        }
         name[n] = (char)('0' + i % 10);
-        if (strcmp(layout->out[i].name, name) != 0 || layout->out[i].bits != log2_of(shape[i]))
+        if (strcmp(layout->out[i].name, name) != 0 || layout->out[i].bits != log2_of(shape[i])) {
             return "other dimensions";
+        }
     }
     return lilac_layout_is_surjective(layout) ? NULL : "elements that are nowhere";
 }
@@ -63,15 +66,17 @@ static bool check_threads(tile_verifier *verifier, const lilac_tile_op *op,
         int said = said_bits(verifier, inputs[i][1]),
             at = lilac_layout_in(type->layout, inputs[i][0]);
         int bits = at < 0 ? 0 : type->layout->in[at].bits;
-        if (said < 0 || said == bits)
+        if (said < 0 || said == bits) {
             continue;
+        }
         tile_op_error(verifier->module, op, "layout-of-other-threads",
                       "the layout of '%s' has 2^%d %ss, but '%s' of the module is %u",
                       tile_type_text(verifier->module, type), bits, inputs[i][0], inputs[i][1],
                       1u << said);
-        if (type->encoding)
+        if (type->encoding) {
             lilac_note(verifier->module->context, type->encoding->position, 0,
                        "this is the layout");
+        }
         return false;
     }
     return true;
@@ -79,11 +84,13 @@ static bool check_threads(tile_verifier *verifier, const lilac_tile_op *op,
 
 static bool check_type(tile_verifier *verifier, const lilac_tile_op *op,
                        const lilac_tile_type *type) {
-    if (type->kind != LILAC_TILE_TENSOR && type->kind != LILAC_TILE_MEMDESC)
+    if (type->kind != LILAC_TILE_TENSOR && type->kind != LILAC_TILE_MEMDESC) {
         return true;
+    }
     void **known = tile_table_at(&verifier->types, type);
-    if (*known)
+    if (*known) {
         return true;
+    }
     *known = verifier;
     bool tensor = type->kind == LILAC_TILE_TENSOR;
     /* Without a layout, the first of several dimensions of memory may count buffers. */
@@ -104,9 +111,10 @@ static bool check_type(tile_verifier *verifier, const lilac_tile_op *op,
         return false;
     }
     const char *fault = type->layout ? layout_fault(type) : NULL;
-    if (fault)
+    if (fault) {
         tile_op_error(verifier->module, op, "layout-does-not-cover", "the layout of '%s' has %s",
                       tile_type_text(verifier->module, type), fault);
+    }
     return !fault && (!tensor || !type->layout || check_threads(verifier, op, type));
 }
 
@@ -148,18 +156,21 @@ static uint32_t order_blocks(tile_verifier *verifier, const lilac_tile_region *r
 static uint32_t meet(tile_verifier *verifier, const lilac_tile_block *const *postorder, uint32_t a,
                      uint32_t b) {
     while (a != b) {
-        while (a < b)
+        while (a < b) {
             a = info_of(verifier, postorder[a - 1])->idom;
-        while (b < a)
+        }
+        while (b < a) {
             b = info_of(verifier, postorder[b - 1])->idom;
+        }
     }
     return a;
 }
 
 static void find_dominators(tile_verifier *verifier, const lilac_tile_region *region) {
     uint32_t blocks = 0;
-    for (const lilac_tile_block *block = region->first; block; block = block->next, blocks++)
+    for (const lilac_tile_block *block = region->first; block; block = block->next, blocks++) {
         *tile_table_at(&verifier->blocks, block) = lilac_arena_new(verifier->scratch, block_info);
+    }
     const lilac_tile_block **postorder =
         lilac_arena_array(verifier->scratch, const lilac_tile_block *, blocks);
     const lilac_tile_block **stack =
@@ -171,12 +182,14 @@ static void find_dominators(tile_verifier *verifier, const lilac_tile_region *re
         /* Passes each block's dominator on to its successors, entry first. */
         for (uint32_t n = count; n > 0; n--) {
             const lilac_tile_block *block = postorder[n - 1];
-            if (!info_of(verifier, block)->idom)
+            if (!info_of(verifier, block)->idom) {
                 continue;
+            }
             for (uint32_t s = 0; s < successor_count(block); s++) {
                 block_info *next = info_of(verifier, block->last->successors[s]);
-                if (!next || next->order == count)
+                if (!next || next->order == count) {
                     continue;
+                }
                 uint32_t idom = next->idom ? meet(verifier, postorder, next->idom, n) : n;
                 changed |= idom != next->idom;
                 next->idom = idom;
@@ -191,14 +204,17 @@ static void find_dominators(tile_verifier *verifier, const lilac_tile_region *re
 
 static bool dominates(const tile_verifier *verifier, const lilac_tile_block *a,
                       const lilac_tile_block *b) {
-    if (a == b)
+    if (a == b) {
         return true;
+    }
     const block_info *above = info_of(verifier, a), *below = info_of(verifier, b);
-    if (!above || !below || !below->order)
+    if (!above || !below || !below->order) {
         return above && below; /* nothing runs in a block that is not reached */
+    }
     /* Numbers grow towards the entry. */
-    while (below->order < above->order)
+    while (below->order < above->order) {
         below = below->up;
+    }
     return below == above;
 }
 
@@ -212,16 +228,20 @@ static uint32_t ordinal(const tile_verifier *verifier, const lilac_tile_op *op) 
  * depth, the operation there that contains the one being checked, or is it. */
 static bool is_visible(const tile_verifier *verifier, const lilac_tile_value *value) {
     const lilac_tile_block *home = value->op ? value->op->parent : value->block;
-    if (!home || !home->parent)
+    if (!home || !home->parent) {
         return false;
+    }
     uint32_t depth = (uint32_t)(uintptr_t)tile_table_get(&verifier->depths, home->parent);
-    if (depth == 0 || depth > verifier->depth)
+    if (depth == 0 || depth > verifier->depth) {
         return false;
+    }
     const lilac_tile_op *at = verifier->path[depth - 1];
-    if (!at->parent || at->parent->parent != home->parent)
+    if (!at->parent || at->parent->parent != home->parent) {
         return false;
-    if (at->parent != home)
+    }
+    if (at->parent != home) {
         return dominates(verifier, home, at->parent);
+    }
     return !value->op || ordinal(verifier, value->op) < ordinal(verifier, at);
 }
 
@@ -248,12 +268,14 @@ static bool check_operands(tile_verifier *verifier, const lilac_tile_op *op) {
 /* ---- structure -------------------------------------------------------------------------- */
 
 static void number_ops(tile_verifier *verifier, const lilac_tile_region *region) {
-    for (const lilac_tile_block *block = region->first; block; block = block->next)
+    for (const lilac_tile_block *block = region->first; block; block = block->next) {
         for (const lilac_tile_op *op = block->first; op; op = op->next) {
             *tile_table_at(&verifier->ordinals, op) = (void *)(uintptr_t)++verifier->next_ordinal;
-            for (uint32_t r = 0; r < op->region_count; r++)
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 number_ops(verifier, op->regions[r]);
+            }
         }
+    }
 }
 
 static bool check_successors(tile_verifier *verifier, const lilac_tile_op *op) {
@@ -278,8 +300,9 @@ static bool check_successors(tile_verifier *verifier, const lilac_tile_op *op) {
 
 static bool check_counts(tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_op_info *info = lilac_tile_op_info_get(op->code);
-    if (info->regions == (int)op->region_count)
+    if (info->regions == (int)op->region_count) {
         return true;
+    }
     tile_op_error(verifier->module, op, "count-mismatch", "'%s' has %d regions, not %u", info->name,
                   info->regions, op->region_count);
     return false;
@@ -297,8 +320,9 @@ static bool check_map_ends(tile_verifier *verifier, const lilac_tile_region *reg
     for (const lilac_tile_block *block = region->first; block; block = block->next) {
         const lilac_tile_op *last = block->last;
         if (last && (last->code == LILAC_TILE_OP_TT_MAP_ELEMENTWISE_RETURN ||
-                     last->code == LILAC_TILE_OP_CF_BR || last->code == LILAC_TILE_OP_CF_COND_BR))
+                     last->code == LILAC_TILE_OP_CF_BR || last->code == LILAC_TILE_OP_CF_COND_BR)) {
             continue;
+        }
         tile_op_error(verifier->module, last ? last : region->parent, "bad-terminator",
                       "a block of 'tt.map_elementwise' ends in no return and no branch");
         return false;
@@ -310,12 +334,14 @@ static bool check_map_ends(tile_verifier *verifier, const lilac_tile_region *reg
 static bool check_regions(tile_verifier *verifier, const lilac_tile_op *op) {
     for (uint32_t r = 0; r < op->region_count; r++) {
         const lilac_tile_block *block = op->regions[r]->first;
-        if (!block && op->code == LILAC_TILE_OP_SCF_IF && r == 1 && op->result_count == 0)
+        if (!block && op->code == LILAC_TILE_OP_SCF_IF && r == 1 && op->result_count == 0) {
             continue;
+        }
         lilac_tile_opcode end = (lilac_tile_opcode)terminators[op->code][r];
         if (block && block->next && op->code == LILAC_TILE_OP_TT_MAP_ELEMENTWISE) {
-            if (!check_map_ends(verifier, op->regions[r]))
+            if (!check_map_ends(verifier, op->regions[r])) {
                 return false;
+            }
             continue;
         }
         if (!block || block->next) {
@@ -338,22 +364,29 @@ static void check_region(tile_verifier *verifier, const lilac_tile_region *regio
 
 static void check_op(tile_verifier *verifier, const lilac_tile_op *op) {
     bool good = op->code > LILAC_TILE_OP_NONE && op->code < LILAC_TILE_OP_COUNT;
-    if (!good)
+    if (!good) {
         tile_op_error(verifier->module, op, "unknown-operation", "an operation of no known kind");
+    }
     good = good && check_counts(verifier, op) && check_successors(verifier, op) &&
            check_operands(verifier, op);
-    for (uint32_t i = 0; good && i < op->result_count; i++)
+    for (uint32_t i = 0; good && i < op->result_count; i++) {
         good = check_type(verifier, op, op->results[i].type);
-    for (uint32_t r = 0; good && r < op->region_count; r++)
-        if (op->regions[r]->first)
-            for (uint32_t i = 0; good && i < op->regions[r]->first->argument_count; i++)
+    }
+    for (uint32_t r = 0; good && r < op->region_count; r++) {
+        if (op->regions[r]->first) {
+            for (uint32_t i = 0; good && i < op->regions[r]->first->argument_count; i++) {
                 good = check_type(verifier, op, op->regions[r]->first->arguments[i]->type);
+            }
+        }
+    }
     good = good && tile_signature_check(verifier->module, op) && check_regions(verifier, op) &&
            tile_verify_op_rules(verifier, op);
-    if (!good)
+    if (!good) {
         fail(verifier);
-    for (uint32_t r = 0; good && r < op->region_count; r++)
+    }
+    for (uint32_t r = 0; good && r < op->region_count; r++) {
         check_region(verifier, op->regions[r]);
+    }
 }
 
 static void check_block(tile_verifier *verifier, const lilac_tile_block *block) {
@@ -371,16 +404,18 @@ static void check_block(tile_verifier *verifier, const lilac_tile_block *block) 
 }
 
 static void check_region(tile_verifier *verifier, const lilac_tile_region *region) {
-    if (region->first && region->first->next)
+    if (region->first && region->first->next) {
         find_dominators(verifier, region);
+    }
     if (verifier->depth == verifier->path_capacity) {
         verifier->path_capacity = verifier->path_capacity ? verifier->path_capacity * 2 : 16;
         verifier->path = lilac_heap_grow(verifier->path,
                                          sizeof *verifier->path * (size_t)verifier->path_capacity);
     }
     *tile_table_at(&verifier->depths, region) = (void *)(uintptr_t)++verifier->depth;
-    for (const lilac_tile_block *block = region->first; block; block = block->next)
+    for (const lilac_tile_block *block = region->first; block; block = block->next) {
         check_block(verifier, block);
+    }
     verifier->depth--;
 }
 
@@ -396,8 +431,9 @@ static bool check_ends(tile_verifier *verifier, const lilac_tile_function *funct
     for (const lilac_tile_block *block = function->body->first; block; block = block->next) {
         const lilac_tile_op *last = block->last;
         if (last && (last->code == LILAC_TILE_OP_TT_RETURN || last->code == LILAC_TILE_OP_CF_BR ||
-                     last->code == LILAC_TILE_OP_CF_COND_BR))
+                     last->code == LILAC_TILE_OP_CF_COND_BR)) {
             continue;
+        }
         if (!last) {
             function_error(verifier, function, "bad-terminator", "has an empty block");
             return false;
@@ -413,30 +449,36 @@ static bool check_ends(tile_verifier *verifier, const lilac_tile_function *funct
 
 static void check_function(tile_verifier *verifier, const lilac_tile_function *function) {
     void **same = tile_table_at(&verifier->functions, function->name);
-    if (*same)
+    if (*same) {
         function_error(verifier, function, "redefinition", "is defined twice");
+    }
     *same = (void *)(uintptr_t)function;
 }
 
 static void check_body(tile_verifier *verifier, const lilac_tile_function *function) {
-    if (!function->body)
+    if (!function->body) {
         return;
+    }
     const lilac_tile_block *entry = function->body->first;
     bool same = entry && entry->argument_count == function->parameter_count;
-    for (uint32_t i = 0; same && i < function->parameter_count; i++)
+    for (uint32_t i = 0; same && i < function->parameter_count; i++) {
         same = entry->arguments[i] == function->parameters[i];
+    }
     if (!same) {
         function_error(verifier, function, "bad-region",
                        "has parameters that are not the arguments of its first block");
         return;
     }
-    if (!check_ends(verifier, function))
+    if (!check_ends(verifier, function)) {
         return;
+    }
     number_ops(verifier, function->body);
     check_region(verifier, function->body);
-    for (uint32_t i = 0; i < function->parameter_count; i++)
-        if (!check_type(verifier, entry->first, function->parameters[i]->type))
+    for (uint32_t i = 0; i < function->parameter_count; i++) {
+        if (!check_type(verifier, entry->first, function->parameters[i]->type)) {
             fail(verifier);
+        }
+    }
 }
 
 bool lilac_tile_verify(const lilac_tile_module *module, bool layouts) {
@@ -445,10 +487,12 @@ bool lilac_tile_verify(const lilac_tile_module *module, bool layouts) {
                               .layouts = layouts,
                               .good = true,
                               .scratch = lilac_arena_create()};
-    for (const lilac_tile_function *f = module->functions; f; f = f->next)
+    for (const lilac_tile_function *f = module->functions; f; f = f->next) {
         check_function(&verifier, f);
-    for (const lilac_tile_function *f = module->functions; f && verifier.good; f = f->next)
+    }
+    for (const lilac_tile_function *f = module->functions; f && verifier.good; f = f->next) {
         check_body(&verifier, f);
+    }
     tile_table_clear(&verifier.ordinals);
     tile_table_clear(&verifier.blocks);
     tile_table_clear(&verifier.depths);

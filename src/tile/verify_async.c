@@ -36,8 +36,9 @@ static bool has_number(const lilac_tile_op *op, const char *name, int64_t least)
 
 bool tile_verify_async_copy(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = operand_type(op, 1);
-    if (lilac_tile_element(from)->element != to->element)
+    if (lilac_tile_element(from)->element != to->element) {
         return refuse(verifier, op, "type-mismatch", "needs pointers to the memory's elements");
+    }
     return same_shape(from, to) || shapes_differ(verifier, op, from, to);
 }
 
@@ -59,11 +60,13 @@ bool tile_verify_scratch(const tile_verifier *verifier, const lilac_tile_op *op)
 bool tile_verify_fp4(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
     int64_t axis = lilac_tile_find_integer(&op->attributes, "axis", -1);
-    if (axis < 0 || axis >= from->rank)
+    if (axis < 0 || axis >= from->rank) {
         return refuse(verifier, op, "bad-attribute", "needs an attribute 'axis' below its rank");
+    }
     bool good = to->rank == from->rank && lilac_tile_element_bits(from) == 8;
-    for (uint32_t i = 0; good && i < from->rank; i++)
+    for (uint32_t i = 0; good && i < from->rank; i++) {
         good = to->shape[i] == (i == axis ? 2 : 1) * from->shape[i];
+    }
     return good || shapes_differ(verifier, op, from, to);
 }
 
@@ -87,14 +90,17 @@ bool tile_verify_tma(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *tensor = operand_type(op, 0)->element;
     uint32_t others = load ? 4 : 2; /* descriptor, (barrier,) memory (, predicate) */
     const lilac_tile_type *memory = operand_type(op, op->operand_count - (load ? 2 : 1));
-    if (load && !is_barrier(operand_type(op, op->operand_count - 3)))
+    if (load && !is_barrier(operand_type(op, op->operand_count - 3))) {
         return refuse(verifier, op, "type-mismatch", "needs an mbarrier: memory of 1xi64");
-    if (op->operand_count - others != tensor->rank)
+    }
+    if (op->operand_count - others != tensor->rank) {
         return refuse(verifier, op, "count-mismatch",
                       "needs one coordinate for each dimension of its descriptor");
+    }
     if (tensor->scalar != memory->scalar ||
-        lilac_tile_element_count(tensor) != lilac_tile_element_count(memory))
+        lilac_tile_element_count(tensor) != lilac_tile_element_count(memory)) {
         return shapes_differ(verifier, op, load ? tensor : memory, load ? memory : tensor);
+    }
     return true;
 }
 
@@ -102,17 +108,20 @@ bool tile_verify_tma(const tile_verifier *verifier, const lilac_tile_op *op) {
 bool tile_verify_tensormap(const tile_verifier *verifier, const lilac_tile_op *op) {
     static const char *const numbers[] = {"elem_type", "fill_mode", "interleave_layout",
                                           "swizzle_mode"};
-    for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!has_number(op, numbers[i], 0))
+    for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!has_number(op, numbers[i], 0)) {
             return refuse(verifier, op, "bad-attribute",
                           "needs the attributes 'elem_type', 'fill_mode', 'interleave_layout' and "
                           "'swizzle_mode'");
+        }
+    }
     const lilac_tile_attribute *sizes = lilac_tile_find(&op->attributes, "operandSegmentSizes");
     uint32_t rank = (op->operand_count - 1) / 4; /* 2 pointers, 3 · rank, and rank - 1 strides */
     bool good = op->operand_count == 4 * rank + 1 && rank > 0;
-    if (good && sizes)
+    if (good && sizes) {
         good = sizes->integers[2] == rank && sizes->integers[3] == rank &&
                sizes->integers[4] == rank - 1 && sizes->integers[5] == rank;
+    }
     return (good && sizes) || refuse(verifier, op, "count-mismatch",
                                      "needs a box, a shape and element strides of one length, and "
                                      "a stride less");

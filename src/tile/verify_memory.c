@@ -51,11 +51,13 @@ static bool is_buffer(const lilac_tile_type *type) {
 /* What holds for every view. */
 static bool check_view(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
-    if (from->is_tensor_memory != to->is_tensor_memory)
+    if (from->is_tensor_memory != to->is_tensor_memory) {
         return refuse(verifier, op, "memory-space", "they are in different memory spaces", from,
                       to);
-    if (to->is_mutable && !from->is_mutable)
+    }
+    if (to->is_mutable && !from->is_mutable) {
         return refuse(verifier, op, "not-mutable", "nobody may write to the memory", from, to);
+    }
     return true;
 }
 
@@ -73,12 +75,14 @@ bool tile_verify_local_alloc(const tile_verifier *verifier, const lilac_tile_op 
                       tile_type_text(verifier->module, to));
         return false;
     }
-    if (op->operand_count == 0)
+    if (op->operand_count == 0) {
         return true;
+    }
     const lilac_tile_type *from = operand_type(op, 0);
-    if (lilac_tile_element(from) != lilac_tile_element(to))
+    if (lilac_tile_element(from) != lilac_tile_element(to)) {
         return refuse(verifier, op, "type-mismatch", "the elements are of different types", from,
                       to);
+    }
     return same_shape(from, to) ||
            refuse(verifier, op, "shape-mismatch", "the shapes differ", from, to);
 }
@@ -94,13 +98,16 @@ bool tile_verify_local_access(const tile_verifier *verifier, const lilac_tile_op
 /* One of the buffers; of memory without buffers, one element of a single dimension. */
 bool tile_verify_memdesc_index(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
-    if (!check_view(verifier, op))
+    if (!check_view(verifier, op)) {
         return false;
-    if (!is_whole(from))
+    }
+    if (!is_whole(from)) {
         return refuse(verifier, op, "alloc-shape", "it is a part of an allocation already", from,
                       to);
-    if (!same_encoding(from, to))
+    }
+    if (!same_encoding(from, to)) {
         return refuse(verifier, op, "layout-mismatch", "the layouts differ", from, to);
+    }
     bool buffers = from->layout ? from->layout->out_count + 1u == from->rank : from->rank > 1;
     bool good = buffers
                     ? to->rank == from->rank - 1 && same_sizes(to->shape, from->shape + 1, to->rank)
@@ -117,21 +124,25 @@ bool tile_verify_memdesc_index(const tile_verifier *verifier, const lilac_tile_o
 bool tile_verify_memdesc_subslice(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
     const lilac_tile_attribute *offsets = lilac_tile_find(&op->attributes, "offsets");
-    if (!check_view(verifier, op))
+    if (!check_view(verifier, op)) {
         return false;
-    if (!same_encoding(from, to))
+    }
+    if (!same_encoding(from, to)) {
         return refuse(verifier, op, "layout-mismatch", "the layouts differ", from, to);
+    }
     if (to->rank != from->rank || offsets->count != from->rank ||
         to->alloc_rank != from->alloc_rank ||
-        !same_sizes(to->alloc_shape, from->alloc_shape, to->alloc_rank))
+        !same_sizes(to->alloc_shape, from->alloc_shape, to->alloc_rank)) {
         return refuse(verifier, op, "shape-mismatch", "the shapes do not fit", from, to);
+    }
     for (uint32_t i = 0; i < to->rank; i++) {
         int64_t at = offsets->integers[i];
         if (at < 0 || to->shape[i] < 1 || at % to->shape[i] != 0 ||
-            at + to->shape[i] > from->shape[i])
+            at + to->shape[i] > from->shape[i]) {
             return refuse(verifier, op, "shape-mismatch",
                           "the part does not begin at a multiple of its size within the whole",
                           from, to);
+        }
     }
     return true;
 }
@@ -140,17 +151,20 @@ bool tile_verify_memdesc_trans(const tile_verifier *verifier, const lilac_tile_o
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
     uint32_t order[LILAC_MAX_RANK];
     lilac_layout layout;
-    if (!check_view(verifier, op) || !tile_verify_order(verifier, op))
+    if (!check_view(verifier, op) || !tile_verify_order(verifier, op)) {
         return false;
-    if (!is_buffer(from) || !is_buffer(to))
+    }
+    if (!is_buffer(from) || !is_buffer(to)) {
         return refuse(verifier, op, "shape-mismatch", "buffers are transposed one by one", from,
                       to);
+    }
     if (!from->layout || !to->layout) {
         return true;
     }
     const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "order");
-    for (uint32_t i = 0; i < from->rank; i++)
+    for (uint32_t i = 0; i < from->rank; i++) {
         order[i] = (uint32_t)attribute->integers[i];
+    }
     lilac_layout_transpose(&layout, from->layout, order);
     return lilac_layout_equal(&layout, to->layout) ||
            refuse(verifier, op, "layout-mismatch", "the elements would be in other places", from,
@@ -159,20 +173,24 @@ bool tile_verify_memdesc_trans(const tile_verifier *verifier, const lilac_tile_o
 
 bool tile_verify_memdesc_reshape(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
-    if (!check_view(verifier, op))
+    if (!check_view(verifier, op)) {
         return false;
-    if (lilac_tile_element_count(from) != lilac_tile_element_count(to))
+    }
+    if (lilac_tile_element_count(from) != lilac_tile_element_count(to)) {
         return refuse(verifier, op, "shape-mismatch", "the numbers of elements differ", from, to);
-    if (!is_whole(from) || !is_whole(to) || !is_buffer(from) || !is_buffer(to))
+    }
+    if (!is_whole(from) || !is_whole(to) || !is_buffer(from) || !is_buffer(to)) {
         return refuse(verifier, op, "shape-mismatch", "only whole buffers have another shape", from,
                       to);
+    }
     if (!from->layout || !to->layout) {
         return true;
     }
     uint32_t bits[LILAC_MAX_RANK];
     lilac_layout layout;
-    for (uint32_t i = 0; i < to->rank; i++)
+    for (uint32_t i = 0; i < to->rank; i++) {
         bits[i] = to->layout->out[i].bits;
+    }
     return (lilac_layout_reshape(&layout, from->layout, to->rank, bits, NULL) &&
             lilac_layout_equal(&layout, to->layout)) ||
            refuse(verifier, op, "layout-mismatch", "the elements would be in other places", from,
@@ -181,10 +199,12 @@ bool tile_verify_memdesc_reshape(const tile_verifier *verifier, const lilac_tile
 
 bool tile_verify_memdesc_reinterpret(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *from = operand_type(op, 0), *to = op->results[0].type;
-    if (!check_view(verifier, op))
+    if (!check_view(verifier, op)) {
         return false;
-    if (!is_whole(to))
+    }
+    if (!is_whole(to)) {
         return refuse(verifier, op, "alloc-shape", "the result is a part of something", from, to);
+    }
     /* Padding is not counted: who lowers it knows the bytes. */
     return lilac_tile_element_count(to) * lilac_tile_element_bits(to) <=
                lilac_tile_element_count(from) * lilac_tile_element_bits(from) ||

@@ -15,12 +15,14 @@ const char *lilac_view_letter(const lilac_layout_dim *input, char *space, size_t
         const char *name, *letter;
     } known[] = {{"register", "r"}, {"lane", "t"}, {"warp", "w"}, {"block", "b"}, {"offset", ""}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strcmp(input->name, known[i].name) == 0)
+        if (strcmp(input->name, known[i].name) == 0) {
             return known[i].letter;
+        }
     }
     const size_t length = strlen(input->name);
-    if (length + 1 >= size)
+    if (length + 1 >= size) {
         return input->name;
+    }
     memcpy(space, input->name, length);
     space[length] = ' ';
     space[length + 1] = '\0';
@@ -28,16 +30,18 @@ const char *lilac_view_letter(const lilac_layout_dim *input, char *space, size_t
 }
 
 void lilac_view_power(lilac_text *out, uint32_t bits) {
-    if (bits < 64)
+    if (bits < 64) {
         lilac_text_unsigned(out, UINT64_C(1) << bits);
-    else
+    } else {
         lilac_text_puts(out, "18446744073709551616");
+    }
 }
 
 uint32_t lilac_view_digits_of(uint64_t most) {
     uint32_t digits = 1;
-    for (; most >= 10; most /= 10)
+    for (; most >= 10; most /= 10) {
         digits++;
+    }
     return digits;
 }
 
@@ -47,14 +51,16 @@ uint32_t lilac_view_digits(uint32_t bits) {
 
 uint32_t lilac_view_characters(const char *text) {
     uint32_t count = 0;
-    for (; *text != '\0'; text++)
+    for (; *text != '\0'; text++) {
         count += ((unsigned char)*text & 0xC0) != 0x80;
+    }
     return count;
 }
 
 void lilac_view_end_line(lilac_text *out) {
-    while (out->length != 0 && out->bytes[out->length - 1] == ' ')
+    while (out->length != 0 && out->bytes[out->length - 1] == ' ') {
         out->bytes[--out->length] = '\0';
+    }
     lilac_text_char(out, '\n');
 }
 
@@ -62,24 +68,28 @@ void lilac_view_end_line(lilac_text *out) {
 
 uint64_t lilac_view_axis_size(const view_grid *grid, view_axis_name name) {
     const view_axis *axis = &grid->axes[name];
-    if (name == VIEW_ROWS && grid->padded_rows != 0)
+    if (name == VIEW_ROWS && grid->padded_rows != 0) {
         return grid->padded_rows;
+    }
     return axis->bits >= 64 ? UINT64_MAX : UINT64_C(1) << axis->bits;
 }
 
 static uint64_t scatter(const view_axis *axis, uint64_t index) {
     uint64_t word = 0;
-    for (uint32_t i = 0; i < axis->bits; i++)
+    for (uint32_t i = 0; i < axis->bits; i++) {
         word |= (index >> i & 1) << axis->at[i];
+    }
     return word;
 }
 
 uint64_t lilac_view_word(const view_grid *grid, const uint64_t index[3]) {
     uint64_t word = 0;
-    if (grid->padded_rows != 0)
+    if (grid->padded_rows != 0) {
         return index[VIEW_ROWS] << grid->row_bits | index[VIEW_COLUMNS];
-    for (int axis = 0; axis < 3; axis++)
+    }
+    for (int axis = 0; axis < 3; axis++) {
         word |= scatter(&grid->axes[axis], index[axis]);
+    }
     return word;
 }
 
@@ -92,17 +102,19 @@ bool lilac_view_window_init(view_window *window, const view_grid *grid, const ui
     for (int axis = 0; axis < 3; axis++) {
         const uint64_t size = lilac_view_axis_size(grid, (view_axis_name)axis);
         const uint64_t first = ranges[axis]->first;
-        if (first >= size)
+        if (first >= size) {
             return lilac_layout_refuse(why, "there is no %s %llu: there are %llu", names[axis],
                                        (unsigned long long)first, (unsigned long long)size);
+        }
         uint64_t count = ranges[axis]->count != 0 ? ranges[axis]->count : limit[axis];
         count = count < size - first ? count : size - first;
         window->first[axis] = first;
         window->count[axis] = count;
         cells = count <= VIEW_MAX_CELLS ? cells * count : VIEW_MAX_CELLS + 1;
-        if (cells > VIEW_MAX_CELLS)
+        if (cells > VIEW_MAX_CELLS) {
             return lilac_layout_refuse(why, "more than %d cells are asked for",
                                        (int)VIEW_MAX_CELLS);
+        }
     }
     return true;
 }
@@ -116,29 +128,34 @@ static bool measure_memory(view_grid *grid, lilac_reason *why) {
     options->banks = options->banks != 0 ? options->banks : 32;
     options->bank_bytes = options->bank_bytes != 0 ? options->bank_bytes : 4;
     if (!is_power_of_two(options->element_bits) || !is_power_of_two(options->banks) ||
-        !is_power_of_two(options->bank_bytes))
+        !is_power_of_two(options->bank_bytes)) {
         return lilac_layout_refuse(why,
                                    "sizes of memory are powers of two: %u banks of %u bytes, "
                                    "elements of %u bits",
                                    options->banks, options->bank_bytes, options->element_bits);
+    }
     const uint64_t row = UINT64_C(8) * options->banks * options->bank_bytes;
-    if (row < options->element_bits)
+    if (row < options->element_bits) {
         return lilac_layout_refuse(why, "an element of %u bits is larger than %u banks of %u bytes",
                                    options->element_bits, options->banks, options->bank_bytes);
+    }
     grid->row_bits = lowest_bit(row / options->element_bits);
     for (uint32_t i = 0; i < options->padding_count; i++) {
         const lilac_view_padding *padding = &options->paddings[i];
         const unsigned long long count = padding->padding, interval = padding->interval;
-        if (!is_power_of_two(interval))
+        if (!is_power_of_two(interval)) {
             return lilac_layout_refuse(
                 why, "padding of %llu after every %llu: not after a power of two", count, interval);
-        if (count > 1ULL << 32)
+        }
+        if (count > 1ULL << 32) {
             return lilac_layout_refuse(why, "padding of %llu is too large to show", count);
+        }
     }
     if (options->padding_count != 0 &&
         (!grid->memory || grid->layout->in_bits != lilac_layout_in_bits(grid->layout, "offset") ||
-         grid->layout->in_bits > 31))
+         grid->layout->in_bits > 31)) {
         return lilac_layout_refuse(why, "padding is shown for memory of one block only");
+    }
     return true;
 }
 
@@ -150,18 +167,21 @@ static bool choose_key(view_grid *grid, lilac_reason *why) {
     int input = -1;
     if (grid->options.colour_by != NULL) {
         input = lilac_layout_in(layout, grid->options.colour_by);
-        if (input < 0)
+        if (input < 0) {
             return lilac_layout_refuse(why, "the layout has no input '%s' to colour by",
                                        grid->options.colour_by);
+        }
     }
     for (size_t i = 0; i < sizeof usual / sizeof usual[0] && input < 0; i++) {
         const int found = lilac_layout_in(layout, usual[i]);
         if (found >= 0 &&
-            lilac_layout_free_bits(layout, usual[i]) != low_bits(layout->in[found].bits))
+            lilac_layout_free_bits(layout, usual[i]) != low_bits(layout->in[found].bits)) {
             input = found;
+        }
     }
-    if (input < 0 && layout->in_count != 0)
+    if (input < 0 && layout->in_count != 0) {
         input = 0;
+    }
     if (input >= 0) {
         grid->key_shift = lilac_layout_in_start(layout, (uint32_t)input);
         grid->key_bits = layout->in[input].bits;
@@ -178,12 +198,14 @@ bool lilac_view_grid_init(view_grid *grid, const lilac_layout *layout,
     grid->column_input = -1;
     grid->memory = lilac_layout_in(layout, "offset") >= 0;
     lilac_view_owners_init(&grid->owners, layout);
-    if (!measure_memory(grid, why))
+    if (!measure_memory(grid, why)) {
         return false;
-    if (grid->memory)
+    }
+    if (grid->memory) {
         lilac_view_chunk(grid);
-    else if (!choose_key(grid, why))
+    } else if (!choose_key(grid, why)) {
         return false;
+    }
     return grid->options.kind == LILAC_VIEW_HARDWARE ? lilac_view_hardware_init(grid, why)
                                                      : lilac_view_table_init(grid, wrap_bits, why);
 }
@@ -194,18 +216,20 @@ void lilac_view_cell_get(view_cell *cell, const view_grid *grid, uint64_t word) 
     cell->empty = cell->copy = false;
     cell->key = cell->tile = 0;
     cell->field_count = 0;
-    if (grid->options.kind == LILAC_VIEW_HARDWARE)
+    if (grid->options.kind == LILAC_VIEW_HARDWARE) {
         lilac_view_hardware_cell(cell, grid, word);
-    else
+    } else {
         lilac_view_table_cell(cell, grid, word);
+    }
 }
 
 void lilac_view_merge(view_grid *grid) {
     const uint64_t run = UINT64_C(1) << grid->run_bits;
     const lilac_view_range *columns = &grid->options.columns;
     if (grid->run_bits == 0 || grid->run_bits > grid->axes[VIEW_COLUMNS].bits ||
-        columns->first % run != 0 || columns->count % run != 0)
+        columns->first % run != 0 || columns->count % run != 0) {
         return;
+    }
     grid->merged_bits = grid->run_bits;
     /* the field of the offset, or of all coordinates */
     const bool hardware = grid->options.kind == LILAC_VIEW_HARDWARE;
@@ -220,10 +244,12 @@ void lilac_view_merge(view_grid *grid) {
  * are always 0. */
 static uint64_t used_bits(const view_grid *grid) {
     uint64_t used = 0;
-    if (grid->options.kind == LILAC_VIEW_HARDWARE || grid->options.padding_count != 0)
+    if (grid->options.kind == LILAC_VIEW_HARDWARE || grid->options.padding_count != 0) {
         return low_bits(grid->key_bits);
-    for (uint32_t i = 0; i < grid->owners.rank; i++)
+    }
+    for (uint32_t i = 0; i < grid->owners.rank; i++) {
         used |= grid->owners.combination[i];
+    }
     return used >> (grid->key_shift & 63) & low_bits(grid->key_bits);
 }
 
@@ -238,8 +264,9 @@ uint64_t lilac_view_key_next(const view_grid *grid, uint64_t key) {
 
 uint32_t lilac_view_cell_width(const view_grid *grid) {
     uint32_t width = grid->field_count != 0 ? grid->field_count - 1 : 0;
-    for (uint32_t i = 0; i < grid->field_count; i++)
+    for (uint32_t i = 0; i < grid->field_count; i++) {
         width += grid->field_width[i];
+    }
     return width != 0 ? width : 1;
 }
 
@@ -247,8 +274,9 @@ uint32_t lilac_view_cell_width(const view_grid *grid) {
 
 static void put_shape(lilac_text *out, const lilac_layout *layout) {
     for (uint32_t d = 0; d < layout->out_count; d++) {
-        if (d != 0)
+        if (d != 0) {
             lilac_text_puts(out, "×");
+        }
         lilac_view_power(out, layout->out[d].bits);
     }
     lilac_text_puts(out, layout->out_count == 0   ? "scalar"
@@ -261,8 +289,9 @@ static void put_inputs(lilac_text *out, const lilac_layout *layout) {
     bool first = true;
     for (uint32_t i = layout->in_count; i-- > 0;) {
         char space[32];
-        if (layout->in[i].bits == 0)
+        if (layout->in[i].bits == 0) {
             continue;
+        }
         const char *letter = lilac_view_letter(&layout->in[i], space, sizeof space);
         const bool named = strlen(letter) == 1;
         lilac_text_printf(out, "%s%s%s%s (", first ? "" : ", ", named ? letter : "",
@@ -296,8 +325,9 @@ enum { LISTED_COPIES = 8 };
 static void put_copies(lilac_text *out, const view_grid *grid) {
     const lilac_layout *layout = grid->layout;
     const lilac_view_owners *owners = &grid->owners;
-    if (owners->copy_bits == 0)
+    if (owners->copy_bits == 0) {
         return;
+    }
     lilac_text_puts(out, "copies: each element is held ");
     lilac_view_power(out, owners->copy_bits);
     lilac_text_puts(out, " times; another is at ");
@@ -311,8 +341,9 @@ static void put_copies(lilac_text *out, const view_grid *grid) {
         for (uint32_t i = 0; i < layout->in_count; i++) {
             const uint64_t part = owners->copies[k] >> (lilac_layout_in_start(layout, i) & 63) &
                                   low_bits(layout->in[i].bits);
-            if (part == 0)
+            if (part == 0) {
                 continue;
+            }
             lilac_text_printf(out, "%s%s ^ %llu", first ? "" : " with ", layout->in[i].name,
                               (unsigned long long)part);
             first = false;
@@ -323,8 +354,9 @@ static void put_copies(lilac_text *out, const view_grid *grid) {
 
 static void put_span(lilac_text *out, uint64_t first, uint64_t last) {
     lilac_text_printf(out, " %llu", (unsigned long long)first);
-    if (first != last)
+    if (first != last) {
         lilac_text_printf(out, "–%llu", (unsigned long long)last);
+    }
 }
 
 static void put_left_out(lilac_text *out, const view_grid *grid, const view_window *window) {
@@ -333,55 +365,66 @@ static void put_left_out(lilac_text *out, const view_grid *grid, const view_wind
     for (int axis = 0; axis < 3; axis++) {
         const uint64_t size = lilac_view_axis_size(grid, (view_axis_name)axis);
         const uint64_t begin = window->first[axis], end = begin + window->count[axis];
-        if (begin == 0 && end == size)
+        if (begin == 0 && end == size) {
             continue;
+        }
         lilac_text_printf(out, "%s%s", first ? "left out: " : "; ", names[axis]);
-        if (begin != 0)
+        if (begin != 0) {
             put_span(out, 0, begin - 1);
+        }
         lilac_text_puts(out, begin != 0 && end != size ? " and" : "");
-        if (end != size)
+        if (end != size) {
             put_span(out, end, size - 1);
+        }
         lilac_text_printf(out, " of %llu", (unsigned long long)size);
         first = false;
     }
-    if (!first)
+    if (!first) {
         lilac_text_char(out, '\n');
+    }
 }
 
 void lilac_view_notes(lilac_text *out, const view_grid *grid, const view_window *window) {
     put_copies(out, grid);
-    if (grid->options.kind == LILAC_VIEW_CELLS && grid->owners.rank != grid->layout->out_bits)
+    if (grid->options.kind == LILAC_VIEW_CELLS && grid->owners.rank != grid->layout->out_bits) {
         lilac_text_puts(out, "· no slot holds this element\n");
-    if (grid->options.kind == LILAC_VIEW_HARDWARE && grid->owners.copy_bits != 0)
+    }
+    if (grid->options.kind == LILAC_VIEW_HARDWARE && grid->owners.copy_bits != 0) {
         lilac_text_puts(out, "' a copy of what an earlier slot holds\n");
-    if (grid->padded_rows != 0)
+    }
+    if (grid->padded_rows != 0) {
         lilac_text_puts(out, "· padding\n");
-    for (uint32_t i = 0; i < grid->options.padding_count; i++)
+    }
+    for (uint32_t i = 0; i < grid->options.padding_count; i++) {
         lilac_text_printf(out, "padding: %llu elements after every %llu\n",
                           (unsigned long long)grid->options.paddings[i].padding,
                           (unsigned long long)grid->options.paddings[i].interval);
+    }
     put_left_out(out, grid, window);
 }
 
 void lilac_view_axis_label(lilac_text *out, const view_grid *grid, view_axis_name axis) {
     const lilac_layout *layout = grid->layout;
-    if (axis == VIEW_SLICES)
+    if (axis == VIEW_SLICES) {
         return;
+    }
     if (grid->options.kind == LILAC_VIEW_HARDWARE) {
-        if (axis == VIEW_COLUMNS && grid->memory)
+        if (axis == VIEW_COLUMNS && grid->memory) {
             lilac_text_puts(out, "bank");
-        else if (axis == VIEW_COLUMNS && grid->column_input >= 0)
+        } else if (axis == VIEW_COLUMNS && grid->column_input >= 0) {
             lilac_text_puts(out, layout->in[grid->column_input].name);
-        else if (grid->memory)
+        } else if (grid->memory) {
             lilac_text_puts(out, "byte");
+        }
         return;
     }
     const uint32_t back = axis == VIEW_COLUMNS ? 1 : 2;
     const bool wrapped = layout->out_count == 1 && grid->axes[VIEW_ROWS].bits != 0;
-    if (wrapped)
+    if (wrapped) {
         lilac_text_puts(out, axis == VIEW_ROWS ? layout->out[0].name : "+");
-    else if (layout->out_count >= back)
+    } else if (layout->out_count >= back) {
         lilac_text_puts(out, layout->out[layout->out_count - back].name);
+    }
 }
 
 /* "b0 w1 t5": the inputs that the rows count. */
@@ -390,8 +433,9 @@ static void put_slots(lilac_text *out, const view_grid *grid, uint64_t word) {
     bool first = true;
     for (uint32_t i = layout->in_count; i-- > 0;) {
         char space[32];
-        if (layout->in[i].bits == 0 || (int)i == grid->column_input)
+        if (layout->in[i].bits == 0 || (int)i == grid->column_input) {
             continue;
+        }
         lilac_text_printf(out, "%s%s%llu", first ? "" : " ",
                           lilac_view_letter(&layout->in[i], space, sizeof space),
                           (unsigned long long)(word >> lilac_layout_in_start(layout, i) &
@@ -409,24 +453,29 @@ static void hardware_label(lilac_text *out, const view_grid *grid, view_axis_nam
                                ? lilac_layout_in_start(grid->layout, (uint32_t)grid->column_input)
                                : 0;
     uint64_t offset = word;
-    if (grid->padded_rows == 0 && grid->column_input >= 0)
+    if (grid->padded_rows == 0 && grid->column_input >= 0) {
         offset = word >> start & low_bits(grid->layout->in[grid->column_input].bits);
-    if (axis == VIEW_SLICES)
+    }
+    if (axis == VIEW_SLICES) {
         return;
+    }
     if (axis == VIEW_COLUMNS && !grid->memory) {
         lilac_text_unsigned(out, index);
     } else if (axis == VIEW_COLUMNS) {
         /* the bank where it begins, on the first element of the bank */
         const uint64_t bit = index * grid->options.element_bits;
         const uint64_t bank = UINT64_C(8) * grid->options.bank_bytes;
-        if (bit % bank == 0)
+        if (bit % bank == 0) {
             lilac_text_unsigned(out, bit / bank);
+        }
     } else {
-        if (grid->padded_rows == 0)
+        if (grid->padded_rows == 0) {
             put_slots(out, grid, word);
+        }
         if (grid->memory) {
-            if (out->length != 0)
+            if (out->length != 0) {
                 lilac_text_char(out, ' ');
+            }
             lilac_text_unsigned(out, offset * grid->options.element_bits / 8);
         }
     }
@@ -439,9 +488,10 @@ void lilac_view_index_label(lilac_text *out, const view_grid *grid, view_axis_na
         hardware_label(out, grid, axis, index);
     } else if (axis == VIEW_SLICES) {
         const uint64_t word = scatter(&grid->axes[axis], index);
-        for (uint32_t d = 0; d + 2 < layout->out_count; d++)
+        for (uint32_t d = 0; d + 2 < layout->out_count; d++) {
             lilac_text_printf(out, "%s%s = %llu", d == 0 ? "" : ", ", layout->out[d].name,
                               (unsigned long long)lilac_layout_coordinate(layout, word, d));
+        }
     } else if (axis == VIEW_ROWS && layout->out_count == 1 && grid->axes[VIEW_ROWS].bits != 0) {
         lilac_text_unsigned(out, index << (grid->axes[VIEW_COLUMNS].bits & 63));
     } else if (layout->out_count != 0 && (axis == VIEW_COLUMNS || layout->out_count > 1)) {
@@ -455,8 +505,9 @@ void lilac_view_key_label(lilac_text *out, const view_grid *grid, uint64_t key) 
     uint64_t first = key, last = key;
     if (!grid->memory) {
         for (uint32_t i = 0; i < layout->in_count; i++) {
-            if (layout->in[i].bits != 0 && lilac_layout_in_start(layout, i) == grid->key_shift)
+            if (layout->in[i].bits != 0 && lilac_layout_in_start(layout, i) == grid->key_shift) {
                 lilac_text_printf(out, "%s ", layout->in[i].name);
+            }
         }
     } else if (grid->key_of_element) {
         lilac_text_printf(out, "%s ", layout->out[layout->out_count - 1].name);
@@ -469,6 +520,7 @@ void lilac_view_key_label(lilac_text *out, const view_grid *grid, uint64_t key) 
         lilac_text_puts(out, first == last ? "bank " : "banks ");
     }
     lilac_text_unsigned(out, first);
-    if (first != last)
+    if (first != last) {
         lilac_text_printf(out, "–%llu", (unsigned long long)last);
+    }
 }

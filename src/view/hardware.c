@@ -12,9 +12,10 @@
 
 uint64_t lilac_view_pad(const view_grid *grid, uint64_t offset) {
     uint64_t place = offset;
-    for (uint32_t i = 0; i < grid->options.padding_count; i++)
+    for (uint32_t i = 0; i < grid->options.padding_count; i++) {
         place += (offset >> lowest_bit(grid->options.paddings[i].interval)) *
                  grid->options.paddings[i].padding;
+    }
     return place;
 }
 
@@ -22,8 +23,9 @@ uint64_t lilac_view_pad(const view_grid *grid, uint64_t offset) {
 bool lilac_view_unpad(const view_grid *grid, uint64_t place, uint64_t *offset) {
     uint64_t found = 0;
     for (uint32_t k = grid->layout->in_bits; k-- > 0;) {
-        if (lilac_view_pad(grid, found | UINT64_C(1) << k) <= place)
+        if (lilac_view_pad(grid, found | UINT64_C(1) << k) <= place) {
             found |= UINT64_C(1) << k;
+        }
     }
     *offset = found;
     return lilac_view_pad(grid, found) == place;
@@ -35,8 +37,9 @@ static bool counts_alone(const lilac_layout *layout, uint32_t start, uint32_t ru
         lilac_layout_in_start(layout, (uint32_t)lilac_layout_in(layout, "offset"));
     for (uint32_t k = 0; k < layout->in_bits; k++) {
         const bool of_run = k >= first && k < first + run;
-        if (!of_run && (layout->columns[k] >> start & low_bits(run)) != 0)
+        if (!of_run && (layout->columns[k] >> start & low_bits(run)) != 0) {
             return false;
+        }
     }
     return true;
 }
@@ -56,10 +59,12 @@ void lilac_view_chunk(view_grid *grid) {
         const uint32_t last = layout->out_count - 1U;
         const uint32_t start = lilac_layout_out_start(layout, last);
         while (run < lilac_layout_in_bits(layout, "offset") && run < layout->out[last].bits &&
-               lilac_layout_column(layout, "offset", run) == UINT64_C(1) << (start + run))
+               lilac_layout_column(layout, "offset", run) == UINT64_C(1) << (start + run)) {
             run++;
-        while (run > 0 && !counts_alone(layout, start, run))
+        }
+        while (run > 0 && !counts_alone(layout, start, run)) {
             run--;
+        }
     }
     grid->run_bits = run < most ? run : most;
     grid->run_bits = grid->run_bits < MOST_RUN_BITS ? grid->run_bits : MOST_RUN_BITS;
@@ -91,8 +96,9 @@ static int find_columns(const lilac_layout *layout) {
     static const char *const names[] = {"offset", "register", "col"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const int found = lilac_layout_in(layout, names[i]);
-        if (found >= 0)
+        if (found >= 0) {
             return found;
+        }
     }
     return layout->in_count != 0 ? 0 : -1;
 }
@@ -110,21 +116,25 @@ bool lilac_view_hardware_init(view_grid *grid, lilac_reason *why) {
             axis->at[axis->bits++] = (uint8_t)(start + k);
         }
         const bool inside = (int)i == grid->column_input || strcmp(layout->in[i].name, "lane") == 0;
-        if (!inside && layout->in[i].bits != 0)
+        if (!inside && layout->in[i].bits != 0) {
             grid->tile_mask |= low_bits(layout->in[i].bits) << start;
+        }
     }
-    if (grid->memory)
+    if (grid->memory) {
         grid->tile_mask = low_bits(layout->in_bits) & ~grid->chunk_mask;
+    }
     if (grid->options.padding_count != 0) {
         const uint64_t last = lilac_view_pad(grid, low_bits(layout->in_bits));
         view_axis *columns = &grid->axes[VIEW_COLUMNS];
         grid->padded_rows = (last >> grid->row_bits) + 1;
-        for (; columns->bits < grid->row_bits && last >> columns->bits != 0; columns->bits++)
+        for (; columns->bits < grid->row_bits && last >> columns->bits != 0; columns->bits++) {
             columns->at[columns->bits] = (uint8_t)columns->bits;
+        }
     }
     uint32_t width = layout->out_count != 0 ? layout->out_count - 1U : 1;
-    for (uint32_t d = 0; d < layout->out_count; d++)
+    for (uint32_t d = 0; d < layout->out_count; d++) {
         width += lilac_view_digits(layout->out[d].bits);
+    }
     grid->field_width[grid->field_count++] = width + (grid->owners.copy_bits != 0);
     return true;
 }
@@ -146,16 +156,19 @@ void lilac_view_hardware_cell(view_cell *cell, const view_grid *grid, uint64_t s
                 low_bits(grid->key_bits);
     cell->tile = slot & grid->tile_mask;
     field[0] = '\0';
-    for (uint32_t d = 0; d < layout->out_count && at < VIEW_FIELD_SIZE; d++)
+    for (uint32_t d = 0; d < layout->out_count && at < VIEW_FIELD_SIZE; d++) {
         at += snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "%s%llu", d == 0 ? "" : ",",
                        (unsigned long long)lilac_layout_coordinate(layout, element, d));
+    }
     if (grid->merged_bits != 0 && at < VIEW_FIELD_SIZE) {
         const uint64_t last = lilac_layout_coordinate(layout, element, layout->out_count - 1U);
         at += snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "–%llu",
                        (unsigned long long)(last | low_bits(grid->merged_bits)));
     }
-    if (layout->out_count == 0)
+    if (layout->out_count == 0) {
         at = snprintf(field, VIEW_FIELD_SIZE, "0");
-    if (cell->copy && at < VIEW_FIELD_SIZE)
+    }
+    if (cell->copy && at < VIEW_FIELD_SIZE) {
         snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "'");
+    }
 }

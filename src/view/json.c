@@ -31,8 +31,9 @@ static void put_cell(lilac_text *out, const view_grid *grid, uint64_t element) {
     put_coordinates(out, grid->layout, element);
     lilac_text_puts(out, ", \"owners\": [");
     for (uint64_t copy = 0; copy >> grid->owners.copy_bits == 0; copy++) {
-        if (!lilac_view_owner(&grid->owners, element, copy, &owner))
+        if (!lilac_view_owner(&grid->owners, element, copy, &owner)) {
             break;
+        }
         lilac_text_puts(out, copy != 0 ? "," : "");
         put_slot(out, grid->layout, owner);
     }
@@ -107,13 +108,15 @@ bool lilac_view_json(lilac_text *out, const lilac_layout *layout, const lilac_vi
     lilac_view_options linear = *options;
     linear.padding_count = 0;
     if (!lilac_view_grid_init(&grid, layout, &linear, LILAC_LAYOUT_MAX_BITS, why) ||
-        !lilac_view_window_init(&window, &grid, everything, why))
+        !lilac_view_window_init(&window, &grid, everything, why)) {
         return false;
+    }
     const bool cells = options->kind == LILAC_VIEW_CELLS;
     if (cells && (grid.owners.copy_bits > 20 || window.count[0] * window.count[1] * window.count[2]
                                                         << grid.owners.copy_bits >
-                                                    VIEW_MAX_CELLS))
+                                                    VIEW_MAX_CELLS)) {
         return lilac_layout_refuse(why, "more than %d owners are asked for", (int)VIEW_MAX_CELLS);
+    }
     bool first = true;
     put_head(out, &grid);
     for (uint64_t s = 0; s < window.count[VIEW_SLICES]; s++) {

@@ -26,11 +26,11 @@ void lilac_view_matrix_heading(lilac_text *out, const lilac_layout *layout) {
     lilac_text_printf(out, "%u×%u bit matrix of rank %u", layout->out_bits, layout->in_bits,
                       lilac_layout_rank(layout));
     const uint32_t rank = lilac_layout_rank(layout);
-    if (rank == layout->in_bits && rank == layout->out_bits)
+    if (rank == layout->in_bits && rank == layout->out_bits) {
         lilac_text_puts(out, ": every element is held once");
-    else if (rank != layout->out_bits)
+    } else if (rank != layout->out_bits) {
         lilac_text_puts(out, ": not every element is held");
-    else {
+    } else {
         lilac_text_puts(out, ": every element is held ");
         lilac_view_power(out, layout->in_bits - rank);
         lilac_text_puts(out, " times");
@@ -51,8 +51,9 @@ static uint32_t block_width(const matrix_text *matrix, uint32_t input) {
 
 static uint32_t all_width(const matrix_text *matrix) {
     uint32_t width = matrix->label_width;
-    for (uint32_t i = 0; i < matrix->layout->in_count; i++)
+    for (uint32_t i = 0; i < matrix->layout->in_count; i++) {
         width += matrix->layout->in[i].bits != 0 ? block_width(matrix, i) : 0;
+    }
     return width;
 }
 
@@ -79,8 +80,9 @@ static void put_line(lilac_text *out, const matrix_text *matrix, line_kind kind,
                      uint32_t end, uint32_t row) {
     for (uint32_t i = first; i < end; i++) {
         const lilac_layout_dim *dim = &matrix->layout->in[i];
-        if (dim->bits == 0)
+        if (dim->bits == 0) {
             continue;
+        }
         const uint32_t width = block_width(matrix, i);
         uint32_t used = 0;
         if (kind == LINE_NAMES) {
@@ -88,8 +90,9 @@ static void put_line(lilac_text *out, const matrix_text *matrix, line_kind kind,
             used = (uint32_t)strlen(dim->name);
         }
         for (uint32_t k = 0; kind != LINE_NAMES && k < dim->bits; k++) {
-            if (k != 0 && !matrix->tight)
+            if (k != 0 && !matrix->tight) {
                 lilac_text_char(out, ' ');
+            }
             put_entry(out, matrix, kind, i, k, row);
             used += k != 0 && !matrix->tight ? 2 : 1;
         }
@@ -113,11 +116,13 @@ static void put_rows(lilac_text *out, const matrix_text *matrix, uint32_t first,
 
 static void put_panel(lilac_text *out, const matrix_text *matrix, uint32_t first, uint32_t end) {
     bool tens = false;
-    for (uint32_t i = first; i < end; i++)
+    for (uint32_t i = first; i < end; i++) {
         tens = tens || matrix->layout->in[i].bits > 10;
+    }
     for (line_kind kind = LINE_NAMES; kind < LINE_BITS; kind++) {
-        if (kind == LINE_TENS && !tens)
+        if (kind == LINE_TENS && !tens) {
             continue;
+        }
         lilac_text_repeat(out, ' ', matrix->label_width);
         put_line(out, matrix, kind, first, end, 0);
     }
@@ -139,8 +144,9 @@ void lilac_view_matrix_text(lilac_text *out, const lilac_layout *layout,
         uint32_t used = matrix.label_width;
         for (end = first; end < layout->in_count; end++) {
             const uint32_t block = layout->in[end].bits != 0 ? block_width(&matrix, end) : 0;
-            if (block != 0 && used != matrix.label_width && used + block > width + 2)
+            if (block != 0 && used != matrix.label_width && used + block > width + 2) {
                 break;
+            }
             used += block;
         }
         lilac_text_char(out, '\n');

@@ -24,8 +24,9 @@ void lilac_view_owners_init(lilac_view_owners *owners, const lilac_layout *layou
     }
     for (uint32_t i = 0; i < echelon.kernel_count; i++) {
         uint32_t at = i; /* insertion by value, which is by highest bit */
-        for (; at > 0 && owners->copies[at - 1] > echelon.kernel[i]; at--)
+        for (; at > 0 && owners->copies[at - 1] > echelon.kernel[i]; at--) {
             owners->copies[at] = owners->copies[at - 1];
+        }
         owners->copies[at] = echelon.kernel[i];
     }
 }
@@ -39,9 +40,11 @@ bool lilac_view_owner(const lilac_view_owners *owners, uint64_t element, uint64_
             sum ^= owners->combination[i];
         }
     }
-    for (; copy != 0; copy &= copy - 1)
+    for (; copy != 0; copy &= copy - 1) {
         sum ^= owners->copies[lowest_bit(copy)];
-    if (rest == 0)
+    }
+    if (rest == 0) {
         *index = sum;
+    }
     return rest == 0;
 }

@@ -33,16 +33,17 @@ enum {
 void lilac_view_xml(lilac_text *out, const char *text) {
     for (; *text != '\0'; text++) {
         const unsigned char c = (unsigned char)*text;
-        if (c == '<')
+        if (c == '<') {
             lilac_text_puts(out, "&lt;");
-        else if (c == '>')
+        } else if (c == '>') {
             lilac_text_puts(out, "&gt;");
-        else if (c == '&')
+        } else if (c == '&') {
             lilac_text_puts(out, "&amp;");
-        else if (c == '"')
+        } else if (c == '"') {
             lilac_text_puts(out, "&quot;");
-        else
+        } else {
             lilac_text_char(out, c < 0x20 ? ' ' : (char)c);
+        }
     }
 }
 
@@ -65,8 +66,9 @@ void lilac_view_svg_open(lilac_text *out, uint32_t width, uint32_t height, const
 
 void lilac_view_svg_text(lilac_text *out, uint32_t x, uint32_t y, const char *attributes,
                          const char *text) {
-    if (*text == '\0')
+    if (*text == '\0') {
         return;
+    }
     lilac_text_printf(out, "<text x=\"%u\" y=\"%u\"%s>", x, y, attributes);
     lilac_view_xml(out, text);
     lilac_text_puts(out, "</text>\n");
@@ -81,8 +83,9 @@ void lilac_view_svg_colour(lilac_text *out, uint64_t key) {
     const uint8_t *hue = hues[key % 8];
     const uint32_t part = strength[key / 8 % 4];
     lilac_text_char(out, '#');
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         lilac_text_printf(out, "%02x", (hue[i] * part + 255 * (100 - part)) / 100);
+    }
 }
 
 /* ---- the figure's measures --------------------------------------------------------------- */
@@ -120,10 +123,12 @@ static void choose_upper(grid_figure *figure) {
     int field = 0;
     figure->upper = -1;
     for (uint32_t i = layout->in_count; i-- > 0 && grid->options.kind == LILAC_VIEW_CELLS;) {
-        if (layout->in[i].bits == 0)
+        if (layout->in[i].bits == 0) {
             continue;
-        if (strcmp(layout->in[i].name, "lane") == 0 && grid->field_count > 1)
+        }
+        if (strcmp(layout->in[i].name, "lane") == 0 && grid->field_count > 1) {
             figure->upper = field;
+        }
         field++;
     }
 }
@@ -148,8 +153,9 @@ static void measure_cells(grid_figure *figure) {
         figure->cell_width = large > small ? large : small;
         figure->cell_height = 32;
     }
-    if (figure->cell_width < 28)
+    if (figure->cell_width < 28) {
         figure->cell_width = 28;
+    }
 }
 
 static void measure(grid_figure *figure) {
@@ -164,8 +170,9 @@ static void measure(grid_figure *figure) {
     measure_cells(figure);
     figure->label_width = characters != 0 ? characters * 7 + 10 : 0;
     figure->label_height = 40;
-    if (*index_label(figure, VIEW_SLICES, window->first[VIEW_SLICES]) != '\0')
+    if (*index_label(figure, VIEW_SLICES, window->first[VIEW_SLICES]) != '\0') {
         figure->label_height += 22;
+    }
     figure->slice_width =
         figure->label_width + (uint32_t)window->count[VIEW_COLUMNS] * figure->cell_width;
     figure->slice_height =
@@ -173,8 +180,9 @@ static void measure(grid_figure *figure) {
     const uint32_t fit = MOST_WIDTH / (figure->slice_width + SLICE_GAP);
     figure->across = (uint32_t)min_u64(window->count[VIEW_SLICES], fit != 0 ? fit : 1);
     figure->width = 2 * MARGIN + figure->across * (figure->slice_width + SLICE_GAP) - SLICE_GAP;
-    if (figure->width < 400)
+    if (figure->width < 400) {
         figure->width = 400;
+    }
 }
 
 /* Columns that one text stands for. */
@@ -212,10 +220,11 @@ static void put_rectangles(lilac_text *out, grid_figure *figure, uint64_t slice,
                               x + (uint32_t)c * figure->cell_width,
                               y + (uint32_t)r * figure->cell_height, figure->cell_width,
                               figure->cell_height);
-            if (figure->cell->empty)
+            if (figure->cell->empty) {
                 lilac_text_puts(out, "#f3f4f5");
-            else
+            } else {
                 lilac_view_svg_colour(out, figure->cell->key);
+            }
             lilac_text_puts(out, figure->cell->copy ? "\" fill-opacity=\"0.4\"/>\n" : "\"/>\n");
         }
     }
@@ -228,13 +237,15 @@ static void put_cell_text(lilac_text *out, grid_figure *figure, uint32_t x, uint
     lilac_text_reset(&figure->word);
     const bool whole = figure->upper < 0 || cell->empty;
     for (uint32_t i = 0; i < cell->field_count; i++) {
-        if (!whole && ((int)i == figure->upper) != large)
+        if (!whole && ((int)i == figure->upper) != large) {
             continue;
+        }
         lilac_text_puts(&figure->word, figure->word.length != 0 ? " " : "");
         lilac_text_puts(&figure->word, cell->fields[i]);
     }
-    if (whole && !large)
+    if (whole && !large) {
         return;
+    }
     const uint32_t middle = x + (figure->cell_width << figure->grid->merged_bits) / 2;
     const uint32_t base = whole   ? y + figure->cell_height / 2 + 4
                           : large ? y + 15
@@ -265,9 +276,10 @@ static void put_texts(lilac_text *out, grid_figure *figure, uint64_t slice, uint
 static bool has_line(const grid_figure *figure, uint64_t r, uint64_t c, bool left) {
     const uint64_t rows = figure->window.count[VIEW_ROWS];
     const uint64_t columns = figure->window.count[VIEW_COLUMNS];
-    if (left)
+    if (left) {
         return c == 0 || c == columns ||
                figure->tiles[r * columns + c] != figure->tiles[r * columns + c - 1];
+    }
     return r == 0 || r == rows ||
            figure->tiles[r * columns + c] != figure->tiles[(r - 1) * columns + c];
 }
@@ -282,11 +294,13 @@ static void put_lines(lilac_text *out, const grid_figure *figure, uint32_t x, ui
     for (uint64_t line = 0; line < lines; line++) {
         for (uint64_t from = 0, to; from < length; from = to + 1) {
             for (to = from; to < length; to++) {
-                if (!has_line(figure, left ? to : line, left ? line : to, left))
+                if (!has_line(figure, left ? to : line, left ? line : to, left)) {
                     break;
+                }
             }
-            if (to == from)
+            if (to == from) {
                 continue;
+            }
             const uint64_t c = left ? line : from, r = left ? from : line;
             lilac_text_printf(out, "M%u %u%c%u", x + (uint32_t)c * figure->cell_width,
                               y + (uint32_t)r * figure->cell_height, left ? 'v' : 'h',
@@ -298,15 +312,17 @@ static void put_lines(lilac_text *out, const grid_figure *figure, uint32_t x, ui
 static void put_labels(lilac_text *out, grid_figure *figure, uint32_t x, uint32_t y) {
     const view_window *window = &figure->window;
     lilac_text_puts(out, "<g font-size=\"11\" fill=\"" FAINT "\" text-anchor=\"middle\">\n");
-    for (uint64_t c = 0; c < window->count[VIEW_COLUMNS]; c += label_step(figure))
+    for (uint64_t c = 0; c < window->count[VIEW_COLUMNS]; c += label_step(figure)) {
         lilac_view_svg_text(out, x + (uint32_t)c * figure->cell_width + figure->cell_width / 2,
                             y - 6, "",
                             index_label(figure, VIEW_COLUMNS, window->first[VIEW_COLUMNS] + c));
+    }
     lilac_text_puts(out, "</g>\n<g font-size=\"11\" fill=\"" FAINT "\" text-anchor=\"end\">\n");
-    for (uint64_t r = 0; r < window->count[VIEW_ROWS]; r++)
+    for (uint64_t r = 0; r < window->count[VIEW_ROWS]; r++) {
         lilac_view_svg_text(out, x - 7,
                             y + (uint32_t)r * figure->cell_height + figure->cell_height / 2 + 4, "",
                             index_label(figure, VIEW_ROWS, window->first[VIEW_ROWS] + r));
+    }
     lilac_text_puts(out, "</g>\n");
     const uint32_t width = (uint32_t)window->count[VIEW_COLUMNS] * figure->cell_width;
     lilac_view_svg_text(out, x + width / 2, y - 23, " font-size=\"12\" text-anchor=\"middle\"",
@@ -335,8 +351,9 @@ static void put_slice(lilac_text *out, grid_figure *figure, uint64_t slice, uint
 /* Swatches in lines no wider than the figure; returns the y below them. */
 static uint32_t put_legend(lilac_text *out, grid_figure *figure, uint32_t y) {
     const view_grid *grid = figure->grid;
-    if (grid->key_bits == 0)
+    if (grid->key_bits == 0) {
         return y;
+    }
     const uint64_t keys = UINT64_C(1) << (grid->key_bits & 63);
     uint32_t x = MARGIN, shown = 0;
     uint64_t key = 0;
@@ -417,8 +434,9 @@ static void draw(lilac_text *out, grid_figure *figure) {
         const uint32_t across = (uint32_t)(s % figure->across);
         put_slice(&body, figure, window->first[VIEW_SLICES] + s,
                   MARGIN + across * (figure->slice_width + SLICE_GAP), y);
-        if (across + 1 == figure->across || s + 1 == slices)
+        if (across + 1 == figure->across || s + 1 == slices) {
             y += figure->slice_height + SLICE_GAP;
+        }
     }
     y = put_legend(&body, figure, y - 8);
     y = put_notes(&body, figure, lilac_text_get(&notes), y);
@@ -448,8 +466,9 @@ bool lilac_view_svg(lilac_text *out, const lilac_layout *layout, const lilac_vie
     view_cell cell;
     grid_figure figure = {.grid = &grid, .cell = &cell};
     if (!lilac_view_grid_init(&grid, layout, options, WRAP_BITS, why) ||
-        !lilac_view_window_init(&figure.window, &grid, limit, why))
+        !lilac_view_window_init(&figure.window, &grid, limit, why)) {
         return false;
+    }
     lilac_view_merge(&grid);
     lilac_text_init(&figure.word);
     measure(&figure);

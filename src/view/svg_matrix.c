@@ -22,8 +22,9 @@ static void place_columns(matrix_figure *figure, uint32_t x) {
     for (uint32_t i = 0; i < layout->in_count; i++) {
         const uint32_t cells = layout->in[i].bits * CELL;
         const uint32_t name = (uint32_t)strlen(layout->in[i].name) * CHARACTER;
-        if (cells == 0)
+        if (cells == 0) {
             continue;
+        }
         figure->block[i] = x;
         figure->wide[i] = cells > name ? cells : name;
         figure->left[i] = x + (figure->wide[i] - cells) / 2;
@@ -35,8 +36,9 @@ static void place_columns(matrix_figure *figure, uint32_t x) {
 static void place_rows(matrix_figure *figure, uint32_t y) {
     const lilac_layout *layout = figure->layout;
     for (uint32_t d = layout->out_count; d-- > 0;) {
-        if (layout->out[d].bits == 0)
+        if (layout->out[d].bits == 0) {
             continue;
+        }
         figure->top[d] = y;
         y += layout->out[d].bits * CELL + GAP;
     }
@@ -51,26 +53,30 @@ static void put_names(lilac_text *out, const matrix_figure *figure, uint32_t top
     const lilac_layout *layout = figure->layout;
     lilac_text_puts(out, "<g font-size=\"12\" text-anchor=\"middle\">\n");
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        if (layout->in[i].bits != 0)
+        if (layout->in[i].bits != 0) {
             lilac_view_svg_text(out, figure->block[i] + figure->wide[i] / 2, top - 27, "",
                                 layout->in[i].name);
+        }
     }
     lilac_text_puts(out, "</g>\n<g font-size=\"12\" text-anchor=\"end\">\n");
     for (uint32_t d = 0; d < layout->out_count; d++) {
-        if (layout->out[d].bits != 0)
+        if (layout->out[d].bits != 0) {
             lilac_view_svg_text(out, left - 30, figure->top[d] + layout->out[d].bits * CELL / 2 + 4,
                                 "", layout->out[d].name);
+        }
     }
     lilac_text_puts(out, "</g>\n<path fill=\"none\" stroke=\"" FAINT "\" d=\"");
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        if (layout->in[i].bits != 0)
+        if (layout->in[i].bits != 0) {
             lilac_text_printf(out, "M%u %uv-4h%uv4", figure->left[i] + 2, top - 17,
                               layout->in[i].bits * CELL - 4);
+        }
     }
     for (uint32_t d = 0; d < layout->out_count; d++) {
-        if (layout->out[d].bits != 0)
+        if (layout->out[d].bits != 0) {
             lilac_text_printf(out, "M%u %uh-4v%uh4", left - 21, figure->top[d] + 2,
                               layout->out[d].bits * CELL - 4);
+        }
     }
     lilac_text_puts(out, "\"/>\n");
 }
@@ -80,12 +86,14 @@ static void put_bit_numbers(lilac_text *out, const matrix_figure *figure, uint32
     const lilac_layout *layout = figure->layout;
     lilac_text_puts(out, "<g font-size=\"10\" fill=\"" FAINT "\" text-anchor=\"middle\">\n");
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        for (uint32_t k = 0; k < layout->in[i].bits; k++)
+        for (uint32_t k = 0; k < layout->in[i].bits; k++) {
             put_number(out, figure->left[i] + k * CELL + CELL / 2, top - 6, k);
+        }
     }
     for (uint32_t d = 0; d < layout->out_count; d++) {
-        for (uint32_t k = 0; k < layout->out[d].bits; k++)
+        for (uint32_t k = 0; k < layout->out[d].bits; k++) {
             put_number(out, left - 10, figure->top[d] + k * CELL + CELL / 2 + 4, k);
+        }
     }
     lilac_text_puts(out, "</g>\n");
 }
@@ -110,10 +118,11 @@ static void put_column(lilac_text *out, const matrix_figure *figure, uint32_t in
                               "<rect class=\"cell\" x=\"%u\" y=\"%u\" width=\"%d\" height=\"%d\" "
                               "fill=\"",
                               x, y, (int)CELL, (int)CELL);
-            if (one)
+            if (one) {
                 lilac_view_svg_colour(out, input);
-            else
+            } else {
                 lilac_text_puts(out, "#f5f6f7");
+            }
             lilac_text_puts(out, "\"/>\n");
         }
     }
@@ -125,8 +134,9 @@ static void put_cells(lilac_text *out, const matrix_figure *figure) {
         lilac_text_puts(out, squares ? "<g stroke=\"#ffffff\" stroke-width=\"1\">\n"
                                      : "<g font-size=\"12\" text-anchor=\"middle\">\n");
         for (uint32_t i = 0; i < layout->in_count; i++) {
-            for (uint32_t k = 0; k < layout->in[i].bits; k++)
+            for (uint32_t k = 0; k < layout->in[i].bits; k++) {
                 put_column(out, figure, i, k, squares != 0);
+            }
         }
         lilac_text_puts(out, "</g>\n");
     }
@@ -150,9 +160,10 @@ void lilac_view_matrix_svg(lilac_text *out, const lilac_layout *layout,
     lilac_text_init(&body);
     lilac_text_init(&heading);
     lilac_view_matrix_heading(&heading, layout);
-    if (titled)
+    if (titled) {
         lilac_view_svg_text(&body, MARGIN, MARGIN + 12, " font-size=\"15\" font-weight=\"bold\"",
                             options->title);
+    }
     put_names(&body, &figure, top, left);
     put_bit_numbers(&body, &figure, top, left);
     put_cells(&body, &figure);

@@ -21,8 +21,9 @@ static uint64_t input_mask(const lilac_layout *layout, uint32_t input) {
 static uint32_t set_bits(const view_grid *grid, uint32_t input) {
     const uint64_t mask = input_mask(grid->layout, input);
     uint32_t count = 0;
-    for (uint32_t k = 0; k < grid->owners.copy_bits; k++)
+    for (uint32_t k = 0; k < grid->owners.copy_bits; k++) {
         count += (grid->owners.copies[k] & ~mask) == 0;
+    }
     return count;
 }
 
@@ -30,16 +31,18 @@ static uint32_t set_bits(const view_grid *grid, uint32_t input) {
 static bool is_run(const view_grid *grid, uint32_t input) {
     const uint64_t mask = input_mask(grid->layout, input);
     uint64_t reached = 0;
-    for (uint32_t k = 0; k < grid->owners.copy_bits; k++)
+    for (uint32_t k = 0; k < grid->owners.copy_bits; k++) {
         reached |= (grid->owners.copies[k] & ~mask) == 0 ? grid->owners.copies[k] : 0;
+    }
     reached >>= lilac_layout_in_start(grid->layout, input) & 63;
     return reached == low_bits(set_bits(grid, input));
 }
 
 static bool copies_are_sets(const view_grid *grid) {
     uint32_t within = 0;
-    for (uint32_t i = 0; i < grid->layout->in_count; i++)
+    for (uint32_t i = 0; i < grid->layout->in_count; i++) {
         within += grid->layout->in[i].bits != 0 ? set_bits(grid, i) : 0;
+    }
     return within == grid->owners.copy_bits;
 }
 
@@ -49,20 +52,24 @@ static uint32_t field_width(const view_grid *grid, uint32_t input) {
     const uint32_t letter = lilac_view_characters(lilac_view_letter(dim, space, sizeof space));
     const uint32_t digits = lilac_view_digits_of(lilac_view_pad(grid, low_bits(dim->bits)));
     const uint32_t set = grid->sets ? set_bits(grid, input) : 0;
-    if (set == 0)
+    if (set == 0) {
         return letter + digits;
-    if (set == dim->bits)
+    }
+    if (set == dim->bits) {
         return letter + 1;
-    if (set > 1 && is_run(grid, input))
+    }
+    if (set > 1 && is_run(grid, input)) {
         return letter + 2 * digits + 1;
+    }
     const uint32_t listed = set == 1 ? 2 : LISTED;
     return letter + listed * digits + (listed - 1) + (set == 1 ? 0 : 2);
 }
 
 static void deal(view_axis *axis, const lilac_layout *layout, uint32_t output) {
     const uint32_t start = lilac_layout_out_start(layout, output);
-    for (uint32_t k = 0; k < layout->out[output].bits; k++)
+    for (uint32_t k = 0; k < layout->out[output].bits; k++) {
         axis->at[axis->bits++] = (uint8_t)(start + k);
+    }
 }
 
 bool lilac_view_table_init(view_grid *grid, uint32_t wrap_bits, lilac_reason *why) {
@@ -87,17 +94,21 @@ bool lilac_view_table_init(view_grid *grid, uint32_t wrap_bits, lilac_reason *wh
         grid->tile_mask &= ~grid->chunk_mask;
     } else {
         const int input = lilac_layout_in(layout, "register");
-        if (input >= 0 && layout->in[input].bits != 0)
+        if (input >= 0 && layout->in[input].bits != 0) {
             grid->tile_mask &= ~input_mask(layout, (uint32_t)input);
+        }
     }
     for (uint32_t i = layout->in_count; i-- > 0;) {
-        if (layout->in[i].bits != 0)
+        if (layout->in[i].bits != 0) {
             grid->field_width[grid->field_count++] = field_width(grid, i);
+        }
     }
-    if (!grid->sets)
+    if (!grid->sets) {
         grid->field_width[grid->field_count++] = 1 + lilac_view_digits(grid->owners.copy_bits);
-    if (grid->field_count == 0)
+    }
+    if (grid->field_count == 0) {
         grid->field_width[grid->field_count++] = 1;
+    }
     return true;
 }
 
@@ -123,20 +134,23 @@ static void put_set(char *field, const view_grid *grid, uint32_t input, uint64_t
     uint64_t vectors[LILAC_LAYOUT_MAX_BITS] = {0};
     uint32_t count = 0;
     for (uint32_t k = 0; set != 0 && k < grid->owners.copy_bits; k++) {
-        if ((grid->owners.copies[k] & ~mask) == 0)
+        if ((grid->owners.copies[k] & ~mask) == 0) {
             vectors[count++] = grid->owners.copies[k];
+        }
     }
     const uint32_t listed = set == 0 ? 1 : set == 1 ? 2 : LISTED;
     int at = snprintf(field, VIEW_FIELD_SIZE, "%s", letter);
     for (uint32_t n = 0; n < listed && at < VIEW_FIELD_SIZE; n++) {
         uint64_t value = owner;
-        for (uint32_t k = 0; n >> k != 0; k++)
+        for (uint32_t k = 0; n >> k != 0; k++) {
             value ^= (n >> k & 1) != 0 ? vectors[k] : 0;
+        }
         at += snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), "%s%llu", n == 0 ? "" : ",",
                        (unsigned long long)lilac_view_pad(grid, (value & mask) >> start));
     }
-    if (set > 1 && at < VIEW_FIELD_SIZE)
+    if (set > 1 && at < VIEW_FIELD_SIZE) {
         snprintf(field + at, (size_t)(VIEW_FIELD_SIZE - at), ",…");
+    }
 }
 
 void lilac_view_table_cell(view_cell *cell, const view_grid *grid, uint64_t element) {
@@ -151,12 +165,15 @@ void lilac_view_table_cell(view_cell *cell, const view_grid *grid, uint64_t elem
     cell->key = lilac_view_pad(grid, owner) >> (grid->key_shift & 63) & low_bits(grid->key_bits);
     cell->tile = owner & grid->tile_mask;
     for (uint32_t i = layout->in_count; i-- > 0;) {
-        if (layout->in[i].bits != 0)
+        if (layout->in[i].bits != 0) {
             put_set(cell->fields[cell->field_count++], grid, i, owner);
+        }
     }
-    if (!grid->sets)
+    if (!grid->sets) {
         snprintf(cell->fields[cell->field_count++], VIEW_FIELD_SIZE, "×%llu",
                  1ULL << (grid->owners.copy_bits & 63));
-    if (cell->field_count == 0)
+    }
+    if (cell->field_count == 0) {
         snprintf(cell->fields[cell->field_count++], VIEW_FIELD_SIZE, "0");
+    }
 }

@@ -68,8 +68,9 @@ static void put_header(lilac_text *out, text_table *table, uint64_t first, uint6
     }
     put_padded(out, axis_label(table, VIEW_ROWS), table->label_width);
     for (uint64_t c = first; c < first + count; c++) {
-        if (c % run_of(table) != 0)
+        if (c % run_of(table) != 0) {
             continue;
+        }
         lilac_text_repeat(out, ' ', GAP);
         put_padded(out, index_label(table, VIEW_COLUMNS, c), table->cell_width);
     }
@@ -81,18 +82,21 @@ static void put_cell(lilac_text *out, text_table *table, uint64_t word) {
     view_cell *cell = table->cell;
     lilac_view_cell_get(cell, grid, word);
     const bool colour = grid->options.colour && !cell->empty;
-    if (colour)
+    if (colour) {
         lilac_text_printf(out, "\x1b[38;5;16;48;5;%um",
                           grounds[cell->key % (sizeof grounds / sizeof grounds[0])]);
+    }
     lilac_text_reset(&table->word);
     for (uint32_t i = 0; i < cell->field_count; i++) {
-        if (i != 0)
+        if (i != 0) {
             lilac_text_char(&table->word, ' ');
+        }
         put_padded(&table->word, cell->fields[i], grid->field_width[i]);
     }
     put_padded(out, lilac_text_get(&table->word), table->cell_width);
-    if (colour)
+    if (colour) {
         lilac_text_puts(out, "\x1b[0m");
+    }
 }
 
 static void put_panel(lilac_text *out, text_table *table, uint64_t slice, uint64_t first,
@@ -103,8 +107,9 @@ static void put_panel(lilac_text *out, text_table *table, uint64_t slice, uint64
         const uint64_t row = window->first[VIEW_ROWS] + r;
         put_padded(out, index_label(table, VIEW_ROWS, row), table->label_width);
         for (uint64_t c = first; c < first + count; c++) {
-            if (c % run_of(table) != 0)
+            if (c % run_of(table) != 0) {
                 continue;
+            }
             lilac_text_repeat(out, ' ', GAP);
             put_cell(out, table, lilac_view_word(table->grid, (uint64_t[]){slice, row, c}));
         }
@@ -118,8 +123,9 @@ static void put_slices(lilac_text *out, text_table *table) {
     for (uint64_t s = 0; s < window->count[VIEW_SLICES]; s++) {
         const uint64_t slice = window->first[VIEW_SLICES] + s;
         const char *label = index_label(table, VIEW_SLICES, slice);
-        if (*label != '\0')
+        if (*label != '\0') {
             lilac_text_printf(out, "\n%s\n", label);
+        }
         for (uint64_t c = 0; c < columns; c += table->panel) {
             lilac_text_char(out, '\n');
             put_panel(out, table, slice, window->first[VIEW_COLUMNS] + c,
@@ -131,12 +137,14 @@ static void put_slices(lilac_text *out, text_table *table) {
 /* The colours in use, where they are few enough to be distinguished. */
 static void put_legend(lilac_text *out, text_table *table) {
     const view_grid *grid = table->grid;
-    if (!grid->options.colour || grid->key_bits == 0 || grid->key_bits > 4)
+    if (!grid->options.colour || grid->key_bits == 0 || grid->key_bits > 4) {
         return;
+    }
     lilac_text_puts(out, "colours:");
     for (uint64_t key = 0; key >> grid->key_bits == 0; key++) {
-        if (!lilac_view_key_used(grid, key))
+        if (!lilac_view_key_used(grid, key)) {
             continue;
+        }
         lilac_text_printf(out, " \x1b[38;5;16;48;5;%um", grounds[key]);
         lilac_view_key_label(out, grid, key);
         lilac_text_puts(out, "\x1b[0m");
@@ -175,14 +183,16 @@ static bool text_of_grid(lilac_text *out, view_grid *grid, const lilac_layout *l
     view_cell cell;
     table.cell = &cell;
     const uint32_t width = options->width != 0 ? options->width : WIDTH;
-    if (!lilac_view_grid_init(grid, layout, options, 0, why))
+    if (!lilac_view_grid_init(grid, layout, options, 0, why)) {
         return false;
+    }
     table.cell_width = lilac_view_cell_width(grid);
     if (options->kind == LILAC_VIEW_CELLS && layout->out_count == 1) {
         const uint32_t label = lilac_view_digits(layout->out[0].bits);
         const uint64_t wrap = fitting(width, label > 4 ? label : 4, table.cell_width);
-        if (!lilac_view_grid_init(grid, layout, options, highest_bit(wrap), why))
+        if (!lilac_view_grid_init(grid, layout, options, highest_bit(wrap), why)) {
             return false;
+        }
     }
     lilac_view_merge(grid);
     table.cell_width = lilac_view_cell_width(grid);

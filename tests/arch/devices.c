@@ -39,8 +39,9 @@ static void rows_make_sense(void **state) {
         assert_true(nvidia == (strncmp(arch->name, "sm_", 3) == 0));
         assert_true(nvidia == (arch->capability != 0) && nvidia == (arch->ptx_version != 0));
         assert_true(arch->ptx_assembly >= arch->ptx_version && arch->ptx_assembly < 100);
-        if (nvidia)
+        if (nvidia) {
             assert_int_equal(arch->capability, strtoul(arch->name + 3, NULL, 10));
+        }
     }
     assert_null(lilac_arch_at(count));
     assert_null(lilac_arch_at(SIZE_MAX));
@@ -123,8 +124,9 @@ static void ptxas_agrees(void **state) {
     for (size_t i = 0; i < 2 && ptxas == NULL; i++) {
         char command[128];
         snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", places[i]);
-        if (system(command) == 0)
+        if (system(command) == 0) {
             ptxas = places[i];
+        }
     }
     if (ptxas == NULL) {
         print_message("skipped: no ptxas here to ask\n");
@@ -137,8 +139,9 @@ static void ptxas_agrees(void **state) {
     const lilac_arch *arch;
     uint32_t asked = 0;
     for (size_t i = 0; (arch = lilac_arch_at(i)) != NULL; i++) {
-        if (arch->vendor != LILAC_NVIDIA)
+        if (arch->vendor != LILAC_NVIDIA) {
             continue;
+        }
         if (!ptxas_accepts(ptxas, path, arch, arch->ptx_assembly, "")) {
             print_message("skipped: %s, which this ptxas does not know\n", arch->name);
             continue;
@@ -151,8 +154,9 @@ static void ptxas_agrees(void **state) {
         assert_false(ptxas_accepts(ptxas, path, arch, before, ""));
         for (size_t k = 0; k < sizeof probes / sizeof probes[0]; k++) {
             bool accepted = ptxas_accepts(ptxas, path, arch, arch->ptx_assembly, probes[k].body);
-            if (accepted != lilac_arch_has(arch, probes[k].feature))
+            if (accepted != lilac_arch_has(arch, probes[k].feature)) {
                 print_error("%s: %s\n", arch->name, probes[k].body);
+            }
             assert_true(accepted == lilac_arch_has(arch, probes[k].feature));
         }
     }

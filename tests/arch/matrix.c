@@ -26,8 +26,9 @@ typedef struct fixture {
 static void set_layout(fixture *f, const lilac_encoding *encoding, uint32_t rows,
                        uint32_t columns) {
     const int64_t shape[] = {rows, columns};
-    if (!lilac_encoding_layout(f->context, &f->layout, encoding, 2, shape))
+    if (!lilac_encoding_layout(f->context, &f->layout, encoding, 2, shape)) {
         fail_msg("%s", lilac_diagnostics(f->context)->message);
+    }
 }
 
 static void check_d(fixture *f, const lilac_matrix_shape *s, uint32_t warps, uint32_t rows) {
@@ -56,10 +57,11 @@ static void check_operand(fixture *f, const lilac_matrix_shape *s, uint32_t oper
         for (uint32_t r = 0; r < count * each; r++) {
             uint32_t wanted[2], outer, word;
             place_of(&f->layout, r, t % 32, t / 32, wanted);
-            if (operand)
+            if (operand) {
                 lilac_matrix_b_place(t % 32, r / each, &outer, &word);
-            else
+            } else {
                 lilac_matrix_a_place(rows, t % 32, r / each, &outer, &word);
+            }
             assert_int_equal(word * each + r % each, wanted[!operand]);
             assert_int_equal(outer + (operand ? 0 : t / 32 * rows), wanted[operand]);
         }
@@ -91,8 +93,9 @@ static void test_fragments_of_wgmma(void **state) {
             const uint32_t warps[] = {4, 1}, instr[] = {16, n, row->k};
             lilac_encoding_nvidia_mma(&f.mma, 3, 0, 2, warps, instr);
             check_d(&f, &s, 4, 16);
-            if (row->kind != LILAC_MATRIX_B1) /* Triton has no operand of single bits */
+            if (row->kind != LILAC_MATRIX_B1) { /* Triton has no operand of single bits */
                 check_operand(&f, &s, 0, 4, 16);
+            }
             lilac_context_destroy(f.context);
         }
     }
@@ -135,11 +138,13 @@ static void check_tile(const tile *t) {
     lilac_encoding shared;
     lilac_layout layout;
     int64_t shape[] = {t->outer, t->k};
-    if (t->span == 0)
+    if (t->span == 0) {
         shape[!t->transposed] = 128 / t->bits;
+    }
     lilac_encoding_nvmma_shared(&shared, 2, t->span, t->transposed, t->bits, false);
-    if (!lilac_encoding_layout(context, &layout, &shared, 2, shape))
+    if (!lilac_encoding_layout(context, &layout, &shared, 2, shape)) {
         fail_msg("%s", lilac_diagnostics(context)->message);
+    }
     uint32_t step = 256 / t->bits; /* k of an instruction: 32 bytes */
     uint32_t piece = t->transposed ? (t->span ? t->span : 16) * 8 / t->bits : 8;
     uint32_t each = (uint32_t)(shape[0] * shape[1]);
@@ -167,10 +172,13 @@ static void test_descriptors_read_nvmma_shared(void **state) {
         for (uint32_t bits = 8; bits <= 32; bits *= 2) {
             uint32_t least = (spans[s] ? spans[s] : 32) * 8 / bits;
             for (uint32_t outer = 64; outer <= 256; outer *= 2) {
-                for (uint32_t k = 256 / bits > least ? 256 / bits : least; k * bits <= 2048; k *= 2)
+                for (uint32_t k = 256 / bits > least ? 256 / bits : least; k * bits <= 2048;
+                     k *= 2) {
                     check_tile(&(tile){spans[s], bits, outer, k, false});
-                for (uint32_t k = 16; k <= 64 && bits == 16; k *= 2)
+                }
+                for (uint32_t k = 16; k <= 64 && bits == 16; k *= 2) {
                     check_tile(&(tile){spans[s], bits, outer, k, true});
+                }
             }
         }
     }

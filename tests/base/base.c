@@ -15,11 +15,13 @@ static void arena_gives_zeroed_aligned_memory(void **state) {
         size_t size = lilac_random_below(&random, i % 100 == 0 ? 3000000 / (size_t)(i + 1) : 300);
         unsigned char *memory = lilac_arena_alloc(arena, size);
         assert_int_equal((uintptr_t)memory % 16, 0);
-        for (size_t k = 0; k < size; k++)
+        for (size_t k = 0; k < size; k++) {
             assert_int_equal(memory[k], 0);
+        }
         memset(memory, 0xA5, size);
-        for (size_t k = 0; k < before_size; k++)
+        for (size_t k = 0; k < before_size; k++) {
             assert_int_equal(before[k], 0x5A);
+        }
         memset(memory, 0x5A, size);
         before = memory;
         before_size = size;
@@ -63,10 +65,12 @@ static void text_grows_and_prints(void **state) {
     lilac_text_json(&text, "a\"\\\n\t\001\xC3\xA9\xFF", 9);
     assert_string_equal(lilac_text_get(&text), "\"a\\\"\\\\\\n\\t\\u0001\xC3\xA9\\ufffd\"");
     lilac_text_reset(&text);
-    for (int i = 0; i < 10000; i++)
+    for (int i = 0; i < 10000; i++) {
         lilac_text_char(&text, (char)('a' + i % 26));
-    for (int i = 0; i < 10000; i++)
+    }
+    for (int i = 0; i < 10000; i++) {
         assert_int_equal(text.bytes[i], 'a' + i % 26);
+    }
     lilac_text_clear(&text);
 }
 
@@ -80,8 +84,9 @@ static void names_are_equal_when_texts_are(void **state) {
             int length = snprintf(text, sizeof text, "n%d", i);
             lilac_name name = lilac_intern(context, text, (size_t)length);
             assert_string_equal(name, text);
-            if (round)
+            if (round) {
                 assert_ptr_equal(name, names[i]);
+            }
             names[i] = name;
         }
     }
@@ -94,10 +99,12 @@ static void random_numbers_cover_their_range(void **state) {
     lilac_random random;
     lilac_random_seed(&random, 7);
     unsigned counts[6] = {0};
-    for (int i = 0; i < 60000; i++)
+    for (int i = 0; i < 60000; i++) {
         counts[lilac_random_below(&random, 6)]++;
-    for (int i = 0; i < 6; i++)
+    }
+    for (int i = 0; i < 6; i++) {
         assert_in_range(counts[i], 9500, 10500);
+    }
 }
 
 static void positions_resolve_to_lines(void **state) {
@@ -145,8 +152,9 @@ static void locations_are_interned_trees(void **state) {
     assert_int_equal(line, 4);
     assert_int_equal(column, 3);
     assert_false(lilac_location_file(context, 0, &file, &line, &column));
-    for (uint32_t i = 0; i < 1000; i++)
+    for (uint32_t i = 0; i < 1000; i++) {
         file_location(context, "many.py", i);
+    }
     assert_int_equal(both, lilac_location_get(context, &fused));
     lilac_context_destroy(context);
 }
@@ -178,12 +186,14 @@ static void diagnostics_print_with_a_caret(void **state) {
         "\"column\": 3}, \"message\": \"unknown operation 'tt.lod'\", \"notes\": [{\"severity\": "
         "\"note\", \"file\": \"a.ttir\", \"line\": 1, \"column\": 1, \"message\": \"in this "
         "module\"}]}");
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         lilac_error(context, (lilac_position){source, 0}, 0, "again", "again");
+    }
     assert_int_equal(lilac_error_count(context), 101);
     int recorded = 0;
-    for (const lilac_diagnostic *d = lilac_diagnostics(context); d; d = d->next)
+    for (const lilac_diagnostic *d = lilac_diagnostics(context); d; d = d->next) {
         recorded++;
+    }
     assert_int_equal(recorded, 64);
     lilac_diagnostics_reset(context);
     assert_null(lilac_diagnostics(context));

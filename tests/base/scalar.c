@@ -20,10 +20,11 @@ static void every_code_survives(void **state) {
         for (uint64_t code = 0; code < UINT64_C(1) << lilac_scalar_bits(scalar); code++) {
             double value = lilac_scalar_decode(scalar, code);
             uint64_t back = lilac_scalar_encode(scalar, value, LILAC_ROUND_NEAREST_EVEN, false);
-            if (value != value)
+            if (value != value) {
                 assert_true(isnan(lilac_scalar_decode(scalar, back)));
-            else
+            } else {
                 assert_int_equal(back, code);
+            }
         }
     }
 }
@@ -100,10 +101,12 @@ static void rounding_goes_to_the_neighbours(void **state) {
         assert_true(down <= value && value <= up);
         assert_true(zero == (value > 0 ? down : up));
         assert_true(near == down || near == up);
-        if (value - down < up - value)
+        if (value - down < up - value) {
             assert_true(near == down);
-        if (value - down > up - value)
+        }
+        if (value - down > up - value) {
             assert_true(near == up);
+        }
     }
 }
 
@@ -119,9 +122,10 @@ static void f32_agrees_with_the_machine(void **state) {
         float narrow = (float)value;
         uint32_t expected;
         memcpy(&expected, &narrow, sizeof expected);
-        if (narrow == narrow)
+        if (narrow == narrow) {
             assert_int_equal(lilac_scalar_encode(LILAC_F32, value, LILAC_ROUND_NEAREST_EVEN, false),
                              expected);
+        }
     }
 }
 
@@ -139,17 +143,20 @@ static void fma_rounds_once(void **state) {
         double z = lilac_scalar_decode(scalar, c);
         uint64_t bits = lilac_scalar_fma(scalar, a, b, c);
         double value = lilac_scalar_decode(scalar, bits);
-        if (!isfinite(value) || !isfinite((double)exact) || !isfinite(z))
+        if (!isfinite(value) || !isfinite((double)exact) || !isfinite(z)) {
             continue;
+        }
         /* No other code is nearer to the exact result. The differences are exact in long double
          * whenever the terms are within 2^64 of each other; others are skipped. */
-        if (z != 0 && exact != 0 && fabs(log2(fabs(z / (double)exact))) > 40)
+        if (z != 0 && exact != 0 && fabs(log2(fabs(z / (double)exact))) > 40) {
             continue;
+        }
         long double error = fabsl((exact - (long double)value) + (long double)z);
         for (int step = -1; step <= 1; step += 2) {
             double other = lilac_scalar_decode(scalar, bits + (uint64_t)step);
-            if (isfinite(other))
+            if (isfinite(other)) {
                 assert_true(error <= fabsl((exact - (long double)other) + (long double)z));
+            }
         }
     }
     /* 1 + 2^-11 + 2^-24 must not be rounded twice: to 1 + 2^-10. */

@@ -39,24 +39,28 @@ static const shape shapes[] = {
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static void put(lilac_text *out, const char *pattern, uint32_t level) {
-    for (const char *c = pattern; *c; c++)
-        if (*c == '#')
+    for (const char *c = pattern; *c; c++) {
+        if (*c == '#') {
             lilac_text_unsigned(out, level);
-        else if (*c == '+')
+        } else if (*c == '+') {
             lilac_text_unsigned(out, level + 1);
-        else
+        } else {
             lilac_text_char(out, *c);
+        }
+    }
 }
 
 static void make(lilac_text *out, const shape *s, uint32_t levels) {
     lilac_text_puts(out, "module {\ntt.func public @k(%o: !tt.ptr<i32>, %n: i32, %p: i32) {\n"
                          "%z = arith.constant 0 : i32\n%u = arith.constant 1 : i32\n"
                          "%t = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>\n");
-    for (uint32_t i = 1; i <= levels; i++)
+    for (uint32_t i = 1; i <= levels; i++) {
         put(out, s->open, i);
+    }
     lilac_text_puts(out, s->middle);
-    for (uint32_t i = levels; i > (s->middle[0] == 's' ? 1u : 0u); i--)
+    for (uint32_t i = levels; i > (s->middle[0] == 's' ? 1u : 0u); i--) {
         put(out, s->close, s->middle[0] == 's' ? i - 1 : i);
+    }
     lilac_text_puts(out, "tt.return\n}\n}\n");
 }
 
@@ -73,8 +77,9 @@ static bool compiles(const shape *s, uint32_t levels) {
     bool good = lilac_compile(&made, context, source, &options);
     if (!good) {
         const lilac_diagnostic *first = lilac_diagnostics(context);
-        if (strcmp(first->id, "nested-too-deep") != 0)
+        if (strcmp(first->id, "nested-too-deep") != 0) {
             print_message("%s: %s\n", s->name, first->message);
+        }
         assert_string_equal(first->id, "nested-too-deep");
         assert_true(first->position.source != 0 && first->position.offset > 0);
     }
@@ -149,12 +154,15 @@ static void calls_count(void **state) {
     for (uint32_t f = 0; f < 2; f++) {
         lilac_text_printf(&text, "tt.func %s @f%u(%%o: !tt.ptr<i32>, %%n: i32) {\n",
                           f ? "private" : "public", f);
-        for (uint32_t i = 1; i <= lilac_nesting_limit() / 2 + 10; i++)
+        for (uint32_t i = 1; i <= lilac_nesting_limit() / 2 + 10; i++) {
             put(&text, shapes[0].open, i);
-        if (f == 0)
+        }
+        if (f == 0) {
             lilac_text_puts(&text, "tt.call @f1(%o, %n) : (!tt.ptr<i32>, i32) -> ()\n");
-        for (uint32_t i = 1; i <= lilac_nesting_limit() / 2 + 10; i++)
+        }
+        for (uint32_t i = 1; i <= lilac_nesting_limit() / 2 + 10; i++) {
             lilac_text_puts(&text, "}\n");
+        }
         lilac_text_puts(&text, "tt.return\n}\n");
     }
     lilac_text_puts(&text, "}\n");

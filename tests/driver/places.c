@@ -63,11 +63,13 @@ static void every_stage_has_places(void **state) {
         const lilac_diagnostic *first = lilac_diagnostics(context);
         assert_true(good ? cases[i].id == NULL : first != NULL);
         if (!good) {
-            if (strncmp(pointed_at(context, first), cases[i].under, strlen(cases[i].under)) != 0)
+            if (strncmp(pointed_at(context, first), cases[i].under, strlen(cases[i].under)) != 0) {
                 fail_msg("%s: %s [%s] at '%.20s', not at '%s'", cases[i].text, first->message,
                          first->id, pointed_at(context, first), cases[i].under);
-            if (cases[i].id != NULL)
+            }
+            if (cases[i].id != NULL) {
                 assert_string_equal(first->id, cases[i].id);
+            }
             assert_string_not_equal(first->id, "internal-error");
         }
         lilac_compilation_clear(&made);
@@ -89,8 +91,9 @@ static void made_operations_have_places(void **state) {
     lilac_compilation made;
     assert_true(lilac_compile(&made, context, source, &options));
     const lilac_tile_block *block = made.tile->functions->body->first;
-    for (const lilac_tile_op *op = block->first; op != NULL; op = op->next)
+    for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
         assert_int_equal(lilac_tile_position(op).source, source);
+    }
     lilac_compilation_clear(&made);
     lilac_context_destroy(context);
 }
@@ -138,8 +141,9 @@ static void traps_have_places(void **state) {
         assert_non_null(strstr(out.bytes, simt ? "k.simt:" : "k.ttir:3:10: error"));
         assert_non_null(strstr(out.bytes, "^~~"));
         lilac_text_clear(&out);
-        if (simt)
+        if (simt) {
             lilac_simt_module_destroy(module);
+        }
         lilac_compilation_clear(&made);
         lilac_context_destroy(context);
     }

@@ -24,8 +24,9 @@ static void expect_layout(const char *type, const char *json) {
     lilac_context *context = lilac_context_create();
     lilac_encoding_tensor tensor;
     lilac_text text = {0};
-    if (!read_type(context, type, &tensor))
+    if (!read_type(context, type, &tensor)) {
         fail_msg("refused: %s", type);
+    }
     lilac_layout_json(&text, &tensor.layout);
     assert_string_equal(lilac_text_get(&text), json);
     lilac_text_clear(&text);
@@ -170,8 +171,9 @@ static void expect_printed(const char *type) {
     lilac_context *context = lilac_context_create();
     lilac_encoding_tensor tensor, again;
     lilac_text text = {0};
-    if (!read_type(context, type, &tensor))
+    if (!read_type(context, type, &tensor)) {
         fail_msg("refused: %s", type);
+    }
     lilac_text_put(&text, type, (size_t)(strchr(type, '#') - type));
     lilac_encoding_print(&text, tensor.encoding);
     lilac_text_char(&text, '>');
@@ -211,24 +213,27 @@ static uint32_t pick(lilac_random *random, uint32_t bound) {
 static void put_sizes(lilac_text *out, lilac_random *random, const char *name, uint32_t rank,
                       uint32_t bits) {
     lilac_text_printf(out, "%s = [", name);
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         lilac_text_printf(out, "%s%u", d != 0 ? ", " : "", 1U << pick(random, bits));
+    }
     lilac_text_char(out, ']');
 }
 
 /* Blocks in random order, some along no dimension. */
 static void put_some_blocks(lilac_text *out, lilac_random *random, uint32_t rank) {
     uint32_t used[3] = {0}, count = pick(random, 4);
-    if (count != 0)
+    if (count != 0) {
         lilac_text_puts(out, ", CGALayout = [");
+    }
     for (uint32_t k = 0; k < count; k++) {
         uint32_t along = pick(random, rank + 1);
-        for (uint32_t d = 0; d < rank; d++)
+        for (uint32_t d = 0; d < rank; d++) {
             lilac_text_printf(out, "%s%u",
                               d != 0   ? ", "
                               : k != 0 ? ", ["
                                        : "[",
                               d == along ? 1U << used[d]++ : 0U);
+        }
         lilac_text_puts(out, k + 1 == count ? "]]" : "]");
     }
 }
@@ -243,8 +248,9 @@ static uint32_t put_mfma(lilac_text *out, lilac_random *random, uint32_t rank) {
     put_some_blocks(out, random, rank);
     if (pick(random, 2)) {
         lilac_text_puts(out, ", tilesPerWarp = [2");
-        for (uint32_t d = 1; d < rank; d++)
+        for (uint32_t d = 1; d < rank; d++) {
             lilac_text_printf(out, ", %u", 1U << pick(random, 3));
+        }
         lilac_text_char(out, ']');
     }
     lilac_text_puts(out, pick(random, 2) ? ", elementBitWidth = 64}>" : "}>");
@@ -261,22 +267,26 @@ static uint32_t put_wmma(lilac_text *out, lilac_random *random, uint32_t rank) {
     static const uint32_t widths[] = {8, 16, 4, 16, 2, 8};
     uint32_t version = pick(random, 3), which = 2 * version + pick(random, 2);
     bool by_layout = pick(random, 2);
-    if (which == 3)
+    if (which == 3) {
         which = 2;
+    }
     lilac_text_printf(out, "#ttg.amd_wmma<{version = %u, ", version + 1);
-    if (by_layout && rank == 3)
+    if (by_layout && rank == 3) {
         lilac_text_puts(out, "rank = 3, ");
+    }
     lilac_text_printf(out, "isTranspose = %s, ", pick(random, 2) ? "true" : "false");
-    if (by_layout)
+    if (by_layout) {
         lilac_text_puts(out, rank == 3 ? "ctaLayout = {register = [[0, 0, 1], [0, 1, 0]], warp = "
                                          "[[0, 0, 0], [0, 2, 0], [1, 0, 0]]}"
                                        : "ctaLayout = {register = [[0, 1]], warp = [[2, 0], [1, "
                                          "0]]}");
-    else
+    } else {
         put_sizes(out, random, "warpsPerCTA", rank, 3);
+    }
     put_some_blocks(out, random, rank);
-    if (!by_layout && pick(random, 2))
+    if (!by_layout && pick(random, 2)) {
         lilac_text_puts(out, rank == 3 ? ", tilesPerWarp = [1, 2, 4]" : ", tilesPerWarp = [4, 1]");
+    }
     lilac_text_printf(out, "%s}>", shapes[which]);
     return widths[2 * version + pick(random, 2)];
 }
@@ -309,16 +319,20 @@ static void any_parameters_print_and_read(void **state) {
                                        : put_dpas(&parent, &random, rank, operand);
         bool sliced = pick(&random, 4) == 0;
         lilac_text_puts(&type, "tensor<");
-        for (uint32_t d = sliced; d < rank; d++)
+        for (uint32_t d = sliced; d < rank; d++) {
             lilac_text_printf(&type, "%ux", 1U << pick(&random, 9));
+        }
         lilac_text_puts(&type, "f32, ");
-        if (sliced)
+        if (sliced) {
             lilac_text_printf(&type, "#ttg.slice<{dim = %u, parent = ", pick(&random, rank));
-        if (operand < 2)
+        }
+        if (operand < 2) {
             lilac_text_printf(&type, "#ttg.dot_op<{opIdx = %u, parent = ", operand);
+        }
         lilac_text_puts(&type, lilac_text_get(&parent));
-        if (operand < 2)
+        if (operand < 2) {
             lilac_text_printf(&type, ", kWidth = %u}>", k_width);
+        }
         lilac_text_puts(&type, sliced ? "}>>" : ">");
         expect_printed(lilac_text_get(&type));
     }
@@ -415,13 +429,14 @@ static bool read_matrix(lilac_context *context, lilac_layout *layout, const matr
     char type[640];
     lilac_encoding_tensor tensor;
     int length;
-    if (operand < 0)
+    if (operand < 0) {
         length = snprintf(type, sizeof type, "tensor<%ux%uxf32, %s>", rows, columns, of->parent);
-    else
+    } else {
         length =
             snprintf(type, sizeof type,
                      "tensor<%ux%uxf32, #ttg.dot_op<{opIdx = %d, parent = %s, kWidth = %u}>>", rows,
                      columns, operand, of->parent, operand == 0 ? of->k_width_a : of->k_width_b);
+    }
     assert_true(length > 0 && (size_t)length < sizeof type);
     if (!read_type(context, type, &tensor)) {
         print_error("refused: %s\n", type);
@@ -434,8 +449,9 @@ static bool read_matrix(lilac_context *context, lilac_layout *layout, const matr
 /* The coordinates along an output that the bits of an input reach. */
 static uint64_t reach(const lilac_layout *layout, const char *in, uint32_t out) {
     uint64_t reached = 0;
-    for (uint32_t k = 0; k < lilac_layout_in_bits(layout, in); k++)
+    for (uint32_t k = 0; k < lilac_layout_in_bits(layout, in); k++) {
         reached |= lilac_layout_coordinate(layout, lilac_layout_column(layout, in, k), out);
+    }
     return reached;
 }
 
@@ -444,8 +460,9 @@ static uint32_t steps(uint64_t *list, const lilac_layout *layout, const char *in
     uint32_t count = 0;
     for (uint32_t k = 0; k < lilac_layout_in_bits(layout, in); k++) {
         uint64_t step = lilac_layout_coordinate(layout, lilac_layout_column(layout, in, k), out);
-        if (step != 0)
+        if (step != 0) {
             list[count++] = step;
+        }
     }
     return count;
 }
@@ -454,8 +471,9 @@ static void same_steps(const matrices *of, const lilac_layout *a, uint32_t a_out
                        const lilac_layout *b, uint32_t b_out, const char *in) {
     uint64_t left[LILAC_LAYOUT_MAX_BITS], right[LILAC_LAYOUT_MAX_BITS];
     uint32_t left_count = steps(left, a, in, a_out), right_count = steps(right, b, in, b_out);
-    if (left_count != right_count || memcmp(left, right, left_count * sizeof left[0]) != 0)
+    if (left_count != right_count || memcmp(left, right, left_count * sizeof left[0]) != 0) {
         fail_msg("%s: A and B differ along K in '%s'", of->parent, in);
+    }
 }
 
 /* A warp computes its part of C from its rows of A and its columns of B, and all of K. */
@@ -486,8 +504,9 @@ static void operands_fit_result(const matrices *of, uint32_t m, uint32_t n, uint
         rows |= reach(&c, in_thread[i], 0), rows_of_a |= reach(&a, in_thread[i], 0);
         columns |= reach(&c, in_thread[i], 1), columns_of_b |= reach(&b, in_thread[i], 1);
         k_of_a |= reach(&a, in_thread[i], 1), k_of_b |= reach(&b, in_thread[i], 0);
-        if (of->lanes_agree)
+        if (of->lanes_agree) {
             same_steps(of, &a, 1, &b, 0, in_thread[i]);
+        }
     }
     assert_int_equal(rows, rows_of_a);
     assert_int_equal(columns, columns_of_b);
@@ -499,8 +518,9 @@ static void operands_fit_result(const matrices *of, uint32_t m, uint32_t n, uint
 static void operands_fit_result_of_many_shapes(const matrices *of) {
     for (uint32_t m = 16; m <= 256; m *= 4) {
         for (uint32_t n = 16; n <= 256; n *= 4) {
-            for (uint32_t k = 1; k <= 256; k *= 16)
+            for (uint32_t k = 1; k <= 256; k *= 16) {
                 operands_fit_result(of, m, n, k);
+            }
         }
     }
 }
@@ -593,8 +613,9 @@ static void spellings_of_wmma_agree(void **state) {
         uint32_t bits = lilac_layout_in_bits(&left, "register");
         assert_int_equal(lilac_layout_in_bits(&right, "register"), bits);
         for (uint32_t k = 0; k < left.in_bits; k++) {
-            if (k >= bits)
+            if (k >= bits) {
                 assert_int_equal(left.columns[k], right.columns[k]);
+            }
             in_left |= k < bits ? left.columns[k] : 0;
             in_right |= k < bits ? right.columns[k] : 0;
         }
@@ -695,8 +716,9 @@ static void rotating_with_blocks(void **state) {
 static void refused(const char *type, const char *id, const char *at) {
     lilac_context *context = lilac_context_create();
     lilac_encoding_tensor tensor;
-    if (read_type(context, type, &tensor))
+    if (read_type(context, type, &tensor)) {
         fail_msg("accepted: %s", type);
+    }
     expect_error_at(context, type, id, at);
     lilac_context_destroy(context);
 }

@@ -118,14 +118,16 @@ static void test_refused_texts(void **state) {
     expect_refused(lilac_text_get(&text), "cute-too-deep");
     lilac_text_reset(&text);
     lilac_text_puts(&text, "((1");
-    for (uint32_t i = 0; i < 64; i++)
+    for (uint32_t i = 0; i < 64; i++) {
         lilac_text_puts(&text, ",1");
+    }
     lilac_text_puts(&text, ")):0");
     expect_refused(lilac_text_get(&text), "cute-too-large");
     lilac_text_reset(&text);
     lilac_text_puts(&text, "((1");
-    for (uint32_t i = 0; i < 1000; i++)
+    for (uint32_t i = 0; i < 1000; i++) {
         lilac_text_puts(&text, ",1");
+    }
     expect_refused(lilac_text_get(&text), "cute-too-large");
     lilac_text_clear(&text);
 }
@@ -135,8 +137,9 @@ static void test_refused_texts(void **state) {
 /* Goes to the next coordinates, the first mode fastest; false after the last. */
 static bool next_coordinates(const lilac_cute *cute, uint64_t *at) {
     for (uint32_t m = 0; m < cute->rank; m++) {
-        if (++at[m] < lilac_cute_size(cute, m))
+        if (++at[m] < lilac_cute_size(cute, m)) {
             return true;
+        }
         at[m] = 0;
     }
     return false;
@@ -162,12 +165,14 @@ static bool is_linear(const lilac_cute *cute) {
             for (uint64_t k = 1; k <= at[m]; k *= 2) {
                 uint64_t unit[LILAC_CUTE_MAX_RANK] = {0};
                 unit[m] = k;
-                if (at[m] & k)
+                if (at[m] & k) {
                     sum ^= lilac_cute_offset(cute, unit);
+                }
             }
         }
-        if (sum != lilac_cute_offset(cute, at))
+        if (sum != lilac_cute_offset(cute, at)) {
             return false;
+        }
     } while (next_coordinates(cute, at));
     return true;
 }
@@ -179,8 +184,9 @@ static void random_cute(lilac_cute *cute, lilac_random *random) {
         for (uint64_t leaves = 1 + lilac_random_below(random, 3); leaves > 0; leaves--) {
             const uint32_t bits = (uint32_t)lilac_random_below(random, left < 3 ? left + 1 : 4);
             uint64_t stride = UINT64_C(1) << lilac_random_below(random, 10);
-            if (lilac_random_below(random, 6) == 0)
+            if (lilac_random_below(random, 6) == 0) {
                 stride = lilac_random_below(random, 12);
+            }
             left -= bits;
             cute->leaf[cute->leaf_count++] = (lilac_cute_leaf){UINT64_C(1) << bits, stride, m};
         }
@@ -190,8 +196,9 @@ static void random_cute(lilac_cute *cute, lilac_random *random) {
         cute->swizzle_base = (uint32_t)lilac_random_below(random, 5);
         cute->swizzle_shift =
             (int32_t)(cute->swizzle_bits + (uint32_t)lilac_random_below(random, 3));
-        if (lilac_random_below(random, 2))
+        if (lilac_random_below(random, 2)) {
             cute->swizzle_shift = -cute->swizzle_shift;
+        }
     }
 }
 
@@ -233,9 +240,10 @@ static void test_random(void **state) {
         assert_int_equal(lilac_layout_in_bits(&memory, "block"), 0);
         assert_true(lilac_layout_in(&memory, "block") == 1);
         assert_true(lilac_layout_invert(&inverse, &map, &why));
-        for (uint64_t offset = 0; offset < UINT64_C(1) << map.in_bits; offset++)
+        for (uint64_t offset = 0; offset < UINT64_C(1) << map.in_bits; offset++) {
             assert_int_equal(lilac_layout_apply(&memory, offset),
                              lilac_layout_apply(&inverse, offset));
+        }
         assert_true(lilac_cute_of_layout(&back, &memory, &why));
         assert_true(lilac_cute_map(&again, &back, &why));
         assert_true(lilac_layout_equal(&map, &again));
@@ -276,17 +284,20 @@ static void test_exhaustive(void **state) {
     static bool possible[512];
     for (uint32_t d = 0; d < 512; d++) {
         const uint64_t columns[3] = {d & 7, d >> 3 & 7, d >> 6};
-        if ((columns[0] & columns[1]) || (columns[0] & columns[2]) || (columns[1] & columns[2]))
+        if ((columns[0] & columns[1]) || (columns[0] & columns[2]) || (columns[1] & columns[2])) {
             continue;
+        }
         for (uint32_t bits = 0; bits <= 1; bits++) {
             for (uint32_t base = 0; base < 3; base++) {
                 for (int32_t shift = -2; shift <= 2; shift++) {
                     const uint32_t distance = (uint32_t)(shift < 0 ? -shift : shift);
-                    if (distance < bits || base + distance + bits > 3)
+                    if (distance < bits || base + distance + bits > 3) {
                         continue;
+                    }
                     uint64_t made = 0;
-                    for (uint32_t k = 0; k < 3; k++)
+                    for (uint32_t k = 0; k < 3; k++) {
                         made |= lilac_cute_swizzle(bits, base, shift, columns[k]) << 3 * k;
+                    }
                     possible[made] = true;
                 }
             }
@@ -308,8 +319,9 @@ static void test_exhaustive(void **state) {
             assert_non_null(strstr(why.text, "this xor is not a Swizzle<B,M,S>"));
         } else {
             assert_true(lilac_cute_map(&again, &cute, &why));
-            for (uint32_t k = 0; k < 8; k++)
+            for (uint32_t k = 0; k < 8; k++) {
                 assert_int_equal(lilac_layout_apply(&again, k), lilac_layout_apply(&map, k));
+            }
         }
     }
     assert_true(refused > 50 && refused < 450);
@@ -326,9 +338,10 @@ static void test_swizzle(void **state) {
     assert_int_equal(lilac_cute_swizzle(0, 3, 3, 0xffff), 0xffff);
     for (uint64_t x = 0; x < 4096; x++) {
         for (int32_t shift = -4; shift <= 4; shift++) {
-            if (shift <= -3 || shift >= 3)
+            if (shift <= -3 || shift >= 3) {
                 assert_int_equal(
                     lilac_cute_swizzle(3, 2, shift, lilac_cute_swizzle(3, 2, shift, x)), x);
+            }
         }
     }
 }
@@ -340,8 +353,9 @@ static void expect_reason(const char *text, bool memory, const char *reason) {
     assert_true(read_text(&cute, text));
     assert_false(memory ? lilac_cute_memory(&layout, &cute, &why)
                         : lilac_cute_map(&layout, &cute, &why));
-    if (strstr(why.text, reason) == NULL)
+    if (strstr(why.text, reason) == NULL) {
         fail_msg("%s: %s", text, why.text);
+    }
 }
 
 static void test_reasons(void **state) {
@@ -475,8 +489,9 @@ static void test_atoms(void **state) {
 static uint64_t padded(uint64_t offset, uint32_t count, const uint64_t *interval,
                        const uint64_t *padding) {
     uint64_t sum = offset;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         sum += offset / interval[i] * padding[i];
+    }
     return sum;
 }
 

@@ -211,8 +211,9 @@ static void refused(const char *type, const char *id, const char *at) {
     lilac_encoding_tensor tensor;
     memset(&tensor, 0xA5, sizeof tensor);
     lilac_encoding_tensor before = tensor;
-    if (read_type(context, type, &tensor))
+    if (read_type(context, type, &tensor)) {
         fail_msg("accepted: %s", type);
+    }
     assert_memory_equal(&tensor, &before, sizeof tensor);
     expect_error_at(context, type, id, at);
     lilac_context_destroy(context);
@@ -397,14 +398,16 @@ static void bases_are_refused(void **state) {
     refused(LINEAR("4x4", "[[4611686018427387904, 0], [0, 8]]"), "layout-too-large", "#ttg");
     refused(LINEAR("4", "[1, 2]"), "syntax", "1, 2");
     char text[4096] = "tensor<1xf32, #ttg.linear<{register = [[0]";
-    for (uint32_t i = 1; i < 64; i++)
+    for (uint32_t i = 1; i < 64; i++) {
         strcat(text, ", [0]");
+    }
     strcat(text, ", [00]], lane = [], warp = [], block = []}>>");
     refused(text, "layout-too-large", "[00]");
     /* 63 copies leave no bits for registers that repeat the layout. */
     strcpy(text, "tensor<4xf32, #ttg.linear<{register = [[0]");
-    for (uint32_t i = 1; i < 63; i++)
+    for (uint32_t i = 1; i < 63; i++) {
         strcat(text, ", [0]");
+    }
     strcat(text, "], lane = [], warp = [], block = []}>>");
     refused(text, "layout-too-large", "#ttg");
 }
@@ -412,8 +415,9 @@ static void bases_are_refused(void **state) {
 static void nesting_is_refused(void **state) {
     (void)state;
     char text[4096] = "tensor<4xf32, ";
-    for (uint32_t i = 0; i < LILAC_MAX_RANK; i++)
+    for (uint32_t i = 0; i < LILAC_MAX_RANK; i++) {
         strcat(text, "#ttg.slice<{dim = 0, parent = ");
+    }
     strcat(text, "#ttg.blocked<{}>");
     refused(text, "layout-too-deep", "#ttg.blocked");
 }

@@ -39,17 +39,20 @@ static bool read_type(lilac_context *context, const char *text, golden *type) {
 static bool same_input(const lilac_layout *layout, const char *input, const char *array) {
     uint32_t bit = 0;
     for (const char *basis = json_first(array); basis != NULL; basis = json_after(basis)) {
-        if (bit >= lilac_layout_in_bits(layout, input))
+        if (bit >= lilac_layout_in_bits(layout, input)) {
             return false;
+        }
         uint64_t column = lilac_layout_column(layout, input, bit++);
         uint32_t dim = 0;
         for (const char *at = json_first(basis); at != NULL; at = json_after(at)) {
             if (dim >= layout->out_count ||
-                lilac_layout_coordinate(layout, column, dim++) != (uint64_t)json_number(at))
+                lilac_layout_coordinate(layout, column, dim++) != (uint64_t)json_number(at)) {
                 return false;
+            }
         }
-        if (dim != layout->out_count)
+        if (dim != layout->out_count) {
             return false;
+        }
     }
     return bit == lilac_layout_in_bits(layout, input);
 }
@@ -61,8 +64,9 @@ static bool same_columns(const lilac_layout *layout, const char *expected) {
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *array = json_member(expected, names[i]);
         if ((array != NULL) != (lilac_layout_in(layout, names[i]) >= 0) ||
-            (array != NULL && !same_input(layout, names[i], array)))
+            (array != NULL && !same_input(layout, names[i], array))) {
             return false;
+        }
     }
     return true;
 }
@@ -71,8 +75,9 @@ static bool same_shape(const golden *type, const char *shape) {
     uint32_t dim = 0;
     for (const char *at = json_first(shape); at != NULL; at = json_after(at), dim++) {
         if (dim >= type->rank || type->shape[dim] != json_number(at) ||
-            (INT64_C(1) << type->layout->out[dim].bits) != json_number(at))
+            (INT64_C(1) << type->layout->out[dim].bits) != json_number(at)) {
             return false;
+        }
     }
     return dim == type->rank && type->layout->out_count == type->rank;
 }
@@ -80,8 +85,9 @@ static bool same_shape(const golden *type, const char *shape) {
 /* The same layout written by its bases must read as itself. */
 static bool linear_form_is_same(lilac_context *context, const char *text, const golden *type) {
     /* A part of an allocation may lack elements. */
-    if (text[0] == '!' && !lilac_layout_is_surjective(type->layout))
+    if (text[0] == '!' && !lilac_layout_is_surjective(type->layout)) {
         return true;
+    }
     bool rows = lilac_layout_in(type->layout, "row") >= 0;
     lilac_text again_text = {0};
     golden again;

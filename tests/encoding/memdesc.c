@@ -192,8 +192,9 @@ static void refused(const char *type, const char *id, const char *at) {
     lilac_context *context = lilac_context_create();
     lilac_encoding_memdesc memdesc = {0};
     lilac_encoding_memdesc before = memdesc;
-    if (read_type(context, type, &memdesc))
+    if (read_type(context, type, &memdesc)) {
         fail_msg("accepted: %s", type);
+    }
     assert_memory_equal(&memdesc, &before, sizeof memdesc);
     expect_error_at(context, type, id, at);
     lilac_context_destroy(context);

@@ -14,8 +14,9 @@ static bool read_text(lilac_memory_form *form, const char *text) {
     lilac_scanner scanner;
     scan(&scanner, context, text);
     const bool good = lilac_memory_form_read(&scanner, form) && scanner.kind == LILAC_TOKEN_END;
-    if (!good && lilac_diagnostics(context) != NULL)
+    if (!good && lilac_diagnostics(context) != NULL) {
         print_message("%s: %s\n", text, lilac_diagnostics(context)->message);
+    }
     lilac_context_destroy(context);
     return good;
 }
@@ -51,8 +52,9 @@ static void test_text(void **state) {
         "row_major(24x100)",
         "row_major(7)",
     };
-    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         expect_normal(same[i], same[i]);
+    }
     expect_normal("row_major ( 16x 32 )", "row_major(16x32)");
     expect_normal("padded(16x32, [1, 0], 32:+4)", "padded(16x32, 32:+4)");
     expect_normal("tiled(4x8, [0/1%4, 1/1])", "tiled(4x8, [0, 1])");
@@ -140,8 +142,9 @@ static void test_refused_texts(void **state) {
 
 static bool next_coordinates(const lilac_memory_form *form, uint64_t *at) {
     for (uint32_t d = 0; d < form->rank; d++) {
-        if (++at[d] < form->shape[d])
+        if (++at[d] < form->shape[d]) {
             return true;
+        }
         at[d] = 0;
     }
     return false;
@@ -149,8 +152,9 @@ static bool next_coordinates(const lilac_memory_form *form, uint64_t *at) {
 
 static uint64_t elements(const lilac_memory_form *form) {
     uint64_t count = 1;
-    for (uint32_t d = 0; d < form->rank; d++)
+    for (uint32_t d = 0; d < form->rank; d++) {
         count *= form->shape[d];
+    }
     return count;
 }
 
@@ -191,8 +195,9 @@ static void expect_layout(const lilac_memory_form *form) {
         const uint64_t offset = offset_of(form, at);
         const uint64_t found = lilac_layout_apply(&memory, offset);
         assert_int_equal(lilac_layout_apply(&map, index++), offset);
-        for (uint32_t d = 0; d < form->rank; d++)
+        for (uint32_t d = 0; d < form->rank; d++) {
             assert_int_equal(lilac_layout_coordinate(&memory, found, d), at[d]);
+        }
     } while (next_coordinates(form, at));
 }
 
@@ -209,8 +214,9 @@ static void expect_cute(const lilac_memory_form *form) {
 static void put_shape(lilac_text *text, const char *kind, const uint64_t *shape, uint32_t rank) {
     lilac_text_reset(text);
     lilac_text_puts(text, kind);
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         lilac_text_printf(text, "%c%" PRIu64, d == 0 ? '(' : 'x', shape[d]);
+    }
 }
 
 static void put_random_order(lilac_text *text, uint32_t rank, lilac_random *random) {
@@ -220,8 +226,9 @@ static void put_random_order(lilac_text *text, uint32_t rank, lilac_random *rand
         order[d] = order[j];
         order[j] = d;
     }
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         lilac_text_printf(text, "%s%u", d == 0 ? ", [" : ", ", order[d]);
+    }
     lilac_text_char(text, ']');
 }
 
@@ -249,9 +256,10 @@ static void put_random_tiles(lilac_text *text, const uint64_t *shape, uint32_t r
 static void put_random_paddings(lilac_text *text, lilac_random *random) {
     const uint32_t first = (uint32_t)lilac_random_below(random, 6);
     lilac_text_printf(text, ", %u:+%u", 1U << first, 1 + (uint32_t)lilac_random_below(random, 9));
-    if (lilac_random_below(random, 2))
+    if (lilac_random_below(random, 2)) {
         lilac_text_printf(text, ", %u:+%u", 2U << (first + lilac_random_below(random, 3)),
                           1 + (uint32_t)lilac_random_below(random, 9));
+    }
 }
 
 static void test_random_packed(void **state) {
@@ -265,23 +273,28 @@ static void test_random_packed(void **state) {
         const uint32_t kind = i % 6, rank = 1 + (uint32_t)lilac_random_below(&random, 4);
         uint64_t shape[4];
         lilac_memory_form form;
-        for (uint32_t d = 0; d < rank; d++)
+        for (uint32_t d = 0; d < rank; d++) {
             shape[d] = UINT64_C(1) << lilac_random_below(&random, 4);
+        }
         put_shape(&text, kinds[kind], shape, rank);
-        if (kind == 2 || kind == 5)
+        if (kind == 2 || kind == 5) {
             put_random_order(&text, rank, &random);
-        if (kind == 3)
+        }
+        if (kind == 3) {
             put_random_tiles(&text, shape, rank, &random);
-        if (kind >= 4)
+        }
+        if (kind >= 4) {
             put_random_paddings(&text, &random);
+        }
         lilac_text_char(&text, ')');
         assert_true(read_text(&form, lilac_text_get(&text)));
         assert_true(lilac_memory_form_is_injective(&form, NULL));
         assert_true(all_differ(&form));
         expect_layout(&form);
         expect_cute(&form);
-        if (kind < 4)
+        if (kind < 4) {
             assert_int_equal(lilac_memory_form_extent(&form), elements(&form));
+        }
     }
     lilac_text_clear(&text);
 }
@@ -299,15 +312,17 @@ static void test_random_strided(void **state) {
         lilac_memory_form form;
         lilac_layout map, memory;
         lilac_reason why = {""};
-        for (uint32_t d = 0; d < rank; d++)
+        for (uint32_t d = 0; d < rank; d++) {
             shape[d] = i % 2 ? 1 + lilac_random_below(&random, 6)
                              : UINT64_C(1) << lilac_random_below(&random, 4);
+        }
         put_shape(&text, "strided", shape, rank);
-        for (uint32_t d = 0; d < rank; d++)
+        for (uint32_t d = 0; d < rank; d++) {
             lilac_text_printf(&text, "%s%u", d == 0 ? ", [" : ", ",
                               lilac_random_below(&random, 2)
                                   ? (uint32_t)lilac_random_below(&random, 40)
                                   : 1U << lilac_random_below(&random, 9));
+        }
         lilac_text_puts(&text, "])");
         assert_true(read_text(&form, lilac_text_get(&text)));
         const bool differ = all_differ(&form);
@@ -328,8 +343,9 @@ static void test_random_strided(void **state) {
                 assert_int_equal(lilac_layout_apply(&map, index++),
                                  lilac_memory_form_address(&form, at));
             } while (next_coordinates(&form, at));
-            if (lilac_memory_form_layout(&memory, &form, &why))
+            if (lilac_memory_form_layout(&memory, &form, &why)) {
                 expect_layout(&form);
+            }
         }
     }
     assert_true(injective > 300 && shared > 300 && linear > 100);
@@ -416,8 +432,9 @@ static void expect_reason(const char *text, const char *reason) {
     lilac_reason why = {""};
     assert_true(read_text(&form, text));
     assert_false(lilac_memory_form_layout(&layout, &form, &why));
-    if (strstr(why.text, reason) == NULL)
+    if (strstr(why.text, reason) == NULL) {
         fail_msg("%s: %s", text, why.text);
+    }
 }
 
 static void test_reasons(void **state) {

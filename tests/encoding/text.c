@@ -16,16 +16,18 @@ static bool coin(lilac_random *random) {
 
 static void put_list(lilac_text *text, const char *name, const uint32_t *values, uint32_t count) {
     lilac_text_printf(text, "%s = [", name);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         lilac_text_printf(text, "%s%u", i == 0 ? "" : ", ", values[i]);
+    }
     lilac_text_char(text, ']');
 }
 
 static void put_sizes(lilac_text *text, lilac_random *random, const char *name, uint32_t rank,
                       uint32_t bits) {
     uint32_t values[MAX_TEST_RANK + 2];
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         values[d] = 1U << random_below(random, bits + 1);
+    }
     put_list(text, name, values, rank);
 }
 
@@ -49,13 +51,15 @@ static void put_blocks(lilac_text *text, lilac_random *random, uint32_t rank) {
     for (uint32_t k = 0; k < bits; k++) {
         uint32_t dim = random_below(random, rank + 1);
         lilac_text_puts(text, k == 0 ? ", CGALayout = [" : ", ");
-        for (uint32_t d = 0; d < rank; d++)
+        for (uint32_t d = 0; d < rank; d++) {
             lilac_text_printf(text, "%s%u", d == 0 ? "[" : ", ", d == dim ? 1U << next[d] : 0);
+        }
         lilac_text_char(text, ']');
         next[dim < rank ? dim : 0] += dim < rank;
     }
-    if (bits != 0)
+    if (bits != 0) {
         lilac_text_char(text, ']');
+    }
 }
 
 /* Inputs that share out random bases, by unit vectors or with xors of some of them; a few zero. */
@@ -80,8 +84,9 @@ static void put_bases(lilac_text *text, lilac_random *random, uint32_t rank,
             lilac_text_puts(text, at == first ? "[" : ", [");
             for (uint32_t d = 0; d < rank; d++) {
                 uint32_t value = d == dims[k] ? 1U << bits[k] : 0;
-                if (both && d == dims[other])
+                if (both && d == dims[other]) {
                     value ^= 1U << bits[other];
+                }
                 lilac_text_printf(text, "%s%u", d == 0 ? "" : ", ", value);
             }
             lilac_text_char(text, ']');
@@ -120,8 +125,9 @@ static uint32_t put_nvidia_mma(lilac_text *text, lilac_random *random, uint32_t 
                       random_below(random, 2));
     put_sizes(text, random, "warpsPerCTA", rank, 2);
     put_blocks(text, random, rank);
-    for (uint32_t d = 0; d < rank; d++)
+    for (uint32_t d = 0; d < rank; d++) {
         shape[d] = 1;
+    }
     shape[rank - 2] = coin(random) ? 16 : 8;
     shape[rank - 1] = 8;
     lilac_text_puts(text, ", ");
@@ -155,8 +161,9 @@ static void put_amd_mfma(lilac_text *text, lilac_random *random, uint32_t rank) 
                       mn[0] == 64 || coin(random) ? "true" : "false");
     put_blocks(text, random, rank);
     put_tiles(text, random, rank);
-    if (coin(random))
+    if (coin(random)) {
         lilac_text_puts(text, ", elementBitWidth = 64");
+    }
     lilac_text_puts(text, "}>");
 }
 
@@ -166,20 +173,24 @@ static uint32_t put_amd_wmma(lilac_text *text, lilac_random *random, uint32_t ra
     const uint32_t *shape = shapes[random_below(random, 6)];
     bool by_layout = coin(random);
     lilac_text_printf(text, "#ttg.amd_wmma<{version = %u", shape[0]);
-    if (by_layout && rank != 2)
+    if (by_layout && rank != 2) {
         lilac_text_printf(text, ", rank = %u", rank);
+    }
     lilac_text_printf(text, ", isTranspose = %s", coin(random) ? "true" : "false");
     lilac_text_puts(text, ", ");
-    if (by_layout)
+    if (by_layout) {
         lilac_text_printf(text, "ctaLayout = {warp = [%s]}",
                           rank == 2 ? "[0, 1], [1, 0]" : "[0, 0, 1], [0, 1, 0]");
-    else
+    } else {
         put_sizes(text, random, "warpsPerCTA", rank, 2);
+    }
     put_blocks(text, random, rank);
-    if (!by_layout)
+    if (!by_layout) {
         put_tiles(text, random, rank);
-    if (shape[1] != 16)
+    }
+    if (shape[1] != 16) {
         lilac_text_printf(text, ", instrShape = [16, 16, %u]", shape[1]);
+    }
     lilac_text_puts(text, "}>");
     return shape[0];
 }
@@ -202,13 +213,15 @@ static void put_dot_operand(lilac_text *text, lilac_random *random, uint32_t ran
     uint32_t operand = random_below(random, 2), k_width = 1U << random_below(random, 5),
              parent = random_below(random, 5);
     lilac_text parent_text = {0};
-    if (parent > 1 && rank > 3)
+    if (parent > 1 && rank > 3) {
         parent = 1;
+    }
     if (parent == 0) {
         put_blocked(&parent_text, random, rank);
     } else if (parent == 1) {
-        if (put_nvidia_mma(&parent_text, random, rank) == 3)
+        if (put_nvidia_mma(&parent_text, random, rank) == 3) {
             operand = 0;
+        }
     } else if (parent == 2) {
         put_amd_mfma(&parent_text, random, rank);
     } else if (parent == 3) {
@@ -220,16 +233,18 @@ static void put_dot_operand(lilac_text *text, lilac_random *random, uint32_t ran
     }
     lilac_text_printf(text, "#ttg.dot_op<{opIdx = %u, parent = %s", operand,
                       lilac_text_get(&parent_text));
-    if (parent != 0)
+    if (parent != 0) {
         lilac_text_printf(text, ", kWidth = %u", k_width);
+    }
     lilac_text_puts(text, "}>");
     lilac_text_clear(&parent_text);
 }
 
 static void put_distributed(lilac_text *text, lilac_random *random, uint32_t rank, uint32_t depth) {
     uint32_t kind = random_below(random, rank >= 2 ? 8 : 3);
-    if (kind > 3 && rank > 3)
+    if (kind > 3 && rank > 3) {
         kind = 3;
+    }
     if (kind == 0 && depth < 3 && rank < MAX_TEST_RANK) {
         lilac_text_printf(text, "#ttg.slice<{dim = %u, parent = ", random_below(random, rank + 1));
         put_distributed(text, random, rank + 1, depth + 1);
@@ -275,8 +290,9 @@ static void put_nvmma(lilac_text *text, lilac_random *random, uint32_t rank) {
                       width == 16 ? 0 : width, coin(random) ? "true" : "false",
                       padded ? 8 : 8U << random_below(random, 3),
                       padded ? ", fp4Padded = true" : "");
-    if (blocks.length == 0 && rank != 2)
+    if (blocks.length == 0 && rank != 2) {
         lilac_text_printf(text, ", rank = %u", rank);
+    }
     lilac_text_printf(text, "%s}>", lilac_text_get(&blocks));
     lilac_text_clear(&blocks);
 }
@@ -284,9 +300,10 @@ static void put_nvmma(lilac_text *text, lilac_random *random, uint32_t rank) {
 static void put_padded(lilac_text *text, lilac_random *random, uint32_t rank) {
     static const char *const names[] = {"offset", "block"};
     lilac_text_puts(text, "#ttg.padded_shared<[");
-    for (uint32_t i = 0, count = random_below(random, 4); i < count; i++)
+    for (uint32_t i = 0, count = random_below(random, 4); i < count; i++) {
         lilac_text_printf(text, "%s%u:+%u", i == 0 ? "" : ", ", 16U << 2 * i,
                           1U << random_below(random, 5));
+    }
     lilac_text_puts(text, "] {");
     if (coin(random)) {
         put_order(text, random, rank);
@@ -304,14 +321,16 @@ static void put_shared_linear(lilac_text *text, lilac_random *random, uint32_t r
     lilac_text bases = {0};
     put_bases(&bases, random, rank, names, 2 + random_below(random, 2), true);
     size_t length = bases.length, cut = sizeof none - 1;
-    if (length > cut && strcmp(lilac_text_get(&bases) + length - cut, none) == 0)
+    if (length > cut && strcmp(lilac_text_get(&bases) + length - cut, none) == 0) {
         length -= cut;
+    }
     lilac_text_puts(text, "#ttg.shared_linear<{");
     lilac_text_put(text, lilac_text_get(&bases), length);
     lilac_text_puts(text, "}");
     lilac_text_clear(&bases);
-    if (coin(random))
+    if (coin(random)) {
         lilac_text_printf(text, ", alignment = %u", 1U << random_below(random, 11));
+    }
     lilac_text_puts(text, ">");
 }
 
@@ -347,9 +366,10 @@ static void put_memory_blocks(lilac_text *text, lilac_random *random) {
         return;
     }
     for (uint32_t d = 0; d < 2; d++) {
-        if (coin(random))
+        if (coin(random)) {
             lilac_text_printf(text, ", CTASplit%c = %u", d == 0 ? 'M' : 'N',
                               2U << random_below(random, 2));
+        }
     }
 }
 
@@ -364,8 +384,9 @@ static void put_tensor_memory(lilac_text *text, lilac_random *random) {
     if (coin(random)) {
         lilac_text fields = {0};
         put_memory_blocks(&fields, random);
-        if (coin(random))
+        if (coin(random)) {
             lilac_text_puts(&fields, ", blockRepOrder = kThenMn");
+        }
         lilac_text_printf(text, "#ttng.tensor_memory_scales_encoding<%s>",
                           fields.length == 0 ? "" : fields.bytes + 2);
         lilac_text_clear(&fields);
@@ -375,10 +396,12 @@ static void put_tensor_memory(lilac_text *text, lilac_random *random) {
                       64U << random_below(random, 2), 1U << random_below(random, 9),
                       1U << random_below(random, 3));
     put_memory_blocks(text, random);
-    if (coin(random))
+    if (coin(random)) {
         lilac_text_puts(text, ", twoCTAs = true");
-    if (coin(random))
+    }
+    if (coin(random)) {
         lilac_text_puts(text, ", fp4Padded = true");
+    }
     lilac_text_char(text, '>');
 }
 
@@ -388,8 +411,9 @@ static const lilac_encoding *read_text(lilac_context *context, const char *text)
     lilac_scanner scanner;
     lilac_scanner_init(&scanner, context, lilac_source_add(context, "test", text, strlen(text)));
     const lilac_encoding *encoding = lilac_encoding_read(&scanner, NULL);
-    if (encoding == NULL)
+    if (encoding == NULL) {
         fail_msg("refused: %s: %s", text, lilac_diagnostics(context)->message);
+    }
     assert_int_equal(scanner.kind, LILAC_TOKEN_END);
     return encoding;
 }
@@ -405,17 +429,20 @@ static void expect_reads_back(const char *text, lilac_random *random, uint32_t *
     assert_int_equal(encoding->kind, again->kind);
 
     int64_t shape[LILAC_MAX_RANK];
-    for (uint32_t d = 0; d < encoding->rank; d++)
+    for (uint32_t d = 0; d < encoding->rank; d++) {
         shape[d] = INT64_C(1) << random_below(random, 9);
+    }
     lilac_layout layout, layout_again;
     if (lilac_encoding_layout(context, &layout, encoding, encoding->rank, shape)) {
         assert_true(lilac_encoding_layout(context, &layout_again, again, again->rank, shape));
         assert_true(lilac_layout_equal(&layout, &layout_again));
         assert_int_equal(layout.out_count, encoding->rank);
-        for (uint32_t d = 0; d < encoding->rank; d++)
+        for (uint32_t d = 0; d < encoding->rank; d++) {
             assert_int_equal(INT64_C(1) << layout.out[d].bits, shape[d]);
-        if (!lilac_layout_is_surjective(&layout))
+        }
+        if (!lilac_layout_is_surjective(&layout)) {
             fail_msg("not onto the tensor: %s", text);
+        }
         (*with_layout)++;
     } else {
         assert_int_equal(lilac_error_count(context), 1);

@@ -154,12 +154,14 @@ static void conversions(void **state) {
             for (int simplify = 0; simplify < 2; simplify++) {
                 program p;
                 program_body(&p, programs[i].body, warps);
-                if (!program_assign(&p, simplify != 0))
+                if (!program_assign(&p, simplify != 0)) {
                     fail_with_diagnostics(p.context, programs[i].what);
+                }
                 uint32_t count = count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT);
-                if (count != programs[i].conversions)
+                if (count != programs[i].conversions) {
                     fail_msg("%s, %u warps: %u conversions, not %u", programs[i].what, warps, count,
                              programs[i].conversions);
+                }
                 program_clear(&p);
             }
         }
@@ -171,8 +173,9 @@ static uint32_t elements_along(const lilac_layout *layout, uint32_t dim, bool la
     uint32_t inputs = layout->in[0].bits + (lanes ? layout->in[1].bits : 0), count = 1;
     for (bool found = true; found; bit <<= 1) {
         found = false;
-        for (uint32_t i = 0; i < inputs; i++)
+        for (uint32_t i = 0; i < inputs; i++) {
             found |= layout->columns[i] == bit;
+        }
         count <<= found;
     }
     return count;
@@ -280,8 +283,9 @@ static void pointers_change_alone(void **state) {
     lilac_conversion_report report;
     lilac_engine_conversions(&report, p.module->arena, p.module->functions, &p.target);
     assert_true(report.count <= 1);
-    for (uint32_t i = 0; i < report.count; i++)
+    for (uint32_t i = 0; i < report.count; i++) {
         assert_true(report.conversions[i].element_bits <= 32);
+    }
     program_clear(&p);
 }
 
@@ -411,9 +415,10 @@ static void sums_of_rows_stay_in_warps(void **state) {
                  4);
     assert_true(program_assign(&p, true));
     const lilac_layout *layout = value_named(&p, "v")->type->layout;
-    for (uint32_t bit = 0; bit < layout->in[2].bits; bit++)
+    for (uint32_t bit = 0; bit < layout->in[2].bits; bit++) {
         assert_int_equal(
             lilac_layout_coordinate(layout, lilac_layout_column(layout, "warp", bit), 1), 0);
+    }
     program_clear(&p);
 }
 
@@ -432,8 +437,9 @@ static void orders(void **state) {
         assert_true(program_assign(&p, true));
         const lilac_layout *layout = value_named(&p, "v")->type->layout;
         assert_int_equal(layout->in_count, 4);
-        for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t k = 0; k < 4; k++) {
             assert_string_equal(layout->in[k].name, inputs[k]);
+        }
         for (uint32_t bit = 0; bit < 2; bit++) {
             uint64_t column = lilac_layout_column(layout, "register", bit);
             assert_int_equal(lilac_layout_coordinate(layout, column, tiles[i].dim), 1 << bit);
@@ -472,8 +478,9 @@ static void expect_error(const program *p, const char *id, const char *word) {
     assert_non_null(d);
     assert_string_equal(d->id, id);
     assert_int_not_equal(d->position.source, 0);
-    if (strstr(d->message, word) == NULL)
+    if (strstr(d->message, word) == NULL) {
         fail_msg("'%s' does not name %s", d->message, word);
+    }
 }
 
 static void refusals(void **state) {
@@ -551,9 +558,11 @@ static bool has_no_rule(const char *text) {
                                         "tt.descriptor_reduce ",
                                         "tt.descriptor_gather ",
                                         "tt.descriptor_scatter "};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strstr(text, words[i]) != NULL)
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strstr(text, words[i]) != NULL) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -563,13 +572,16 @@ static bool gets_layouts(const char *name, uint32_t warps) {
     char *text = read_data(name, &length);
     program p;
     program_read(&p, name, text, length, warps);
-    if (p.module == NULL)
+    if (p.module == NULL) {
         fail_with_diagnostics(p.context, name);
+    }
     bool done = program_assign(&p, true);
-    if (done == has_no_rule(text))
+    if (done == has_no_rule(text)) {
         fail_with_diagnostics(p.context, name);
-    if (!done)
+    }
+    if (!done) {
         expect_error(&p, "unsupported-operation", "has no layout rule");
+    }
     program_clear(&p);
     free(text);
     return done;

@@ -130,13 +130,14 @@ static void table(void **state) {
         uint32_t d = cases[i].dim;
         if (facts->contiguity[d] != cases[i].contiguity ||
             facts->divisibility[d] != cases[i].divisibility ||
-            facts->constancy[d] != cases[i].constancy)
+            facts->constancy[d] != cases[i].constancy) {
             fail_msg("%s\n%%%s along %u: contiguity %lld divisibility %lld constancy %lld, "
                      "expected %lld %lld %lld",
                      cases[i].body, cases[i].value, d, (long long)facts->contiguity[d],
                      (long long)facts->divisibility[d], (long long)facts->constancy[d],
                      (long long)cases[i].contiguity, (long long)cases[i].divisibility,
                      (long long)cases[i].constancy);
+        }
         lilac_arena_destroy(arena);
         program_clear(&p);
     }

@@ -38,28 +38,38 @@ static void check_line(const machine *m, const lilac_tile_value *value, uint32_t
     const lilac_axis_facts *facts = lilac_axis_facts_of(all, value);
     int64_t c = facts->contiguity[d], v = facts->divisibility[d], k = facts->constancy[d];
     int64_t unit = unit_of(value->type), vector = 1;
-    if (c > size || k > size)
+    if (c > size || k > size) {
         complain(m, value, "within its dimension with", d, c > size ? c : k);
-    if (lilac_tile_is_pointer(value->type))
+    }
+    if (lilac_tile_is_pointer(value->type)) {
         vector = INT64_C(1) << access_of(facts, value).vector_bits[d];
+    }
     for (int64_t i = 0; i < size; i++) {
         int64_t here = first[i * stride], before = i > 0 ? first[(i - 1) * stride] : 0;
-        if (i % c != 0 && here != before + unit)
+        if (i % c != 0 && here != before + unit) {
             complain(m, value, "contiguous by", d, c);
-        if (i % c == 0 && here % v != 0)
+        }
+        if (i % c == 0 && here % v != 0) {
             complain(m, value, "divisible by", d, v);
-        if ((facts->stride_known >> d & 1) && i > 0 && here != before + facts->stride[d] * unit)
+        }
+        if ((facts->stride_known >> d & 1) && i > 0 && here != before + facts->stride[d] * unit) {
             complain(m, value, "ever more by", d, facts->stride[d]);
-        if (i % k != 0 && here != before)
+        }
+        if (i % k != 0 && here != before) {
             complain(m, value, "constant over", d, k);
-        if (i % vector == 0 && here % (vector * unit) != 0)
+        }
+        if (i % vector == 0 && here % (vector * unit) != 0) {
             complain(m, value, "aligned for a vector of", d, vector);
-        if (i % vector != 0 && here != before + unit)
+        }
+        if (i % vector != 0 && here != before + unit) {
             complain(m, value, "contiguous for a vector of", d, vector);
-        if (facts->constant && here != facts->value)
+        }
+        if (facts->constant && here != facts->value) {
             complain(m, value, "the constant", d, facts->value);
-        if (facts->non_negative && here < 0)
+        }
+        if (facts->non_negative && here < 0) {
             complain(m, value, "at least 0, but", d, here);
+        }
     }
 }
 
@@ -77,18 +87,21 @@ static void check_across(const machine *m, const lilac_tile_value *value, const 
         int64_t here = values[i % size * steps[dim] + i / size * steps[next]];
         int64_t j = i - 1, before = i > 0 ? values[j % size * steps[dim] + j / size * steps[next]]
                                           : here - unit;
-        if (here != before + unit)
+        if (here != before + unit) {
             complain(m, value, "across both contiguous for a vector of", dim, vector);
-        if (i % vector == 0 && here % (vector * unit) != 0)
+        }
+        if (i % vector == 0 && here % (vector * unit) != 0) {
             complain(m, value, "across both aligned for a vector of", dim, vector);
+        }
     }
 }
 
 static void check(machine *m, const lilac_tile_value *value) {
     const lilac_tile_type *type = value->type;
     const int64_t *elements_at = m->values[value->id];
-    if (m->poisoned[value->id])
+    if (m->poisoned[value->id]) {
         return;
+    }
     ((claims *)m->data)->checked++;
     if (!lilac_tile_is_tensor(type)) {
         check_line(m, value, 0, elements_at, 1, 1);
@@ -97,14 +110,18 @@ static void check(machine *m, const lilac_tile_value *value) {
     } else {
         const lilac_axis_facts *facts =
             lilac_axis_facts_of(&((const claims *)m->data)->facts, value);
-        if (facts->origin > 1 && elements_at[0] % facts->origin != 0)
+        if (facts->origin > 1 && elements_at[0] % facts->origin != 0) {
             complain(m, value, "divisible at its first place by", 0, facts->origin);
-        for (uint32_t d = 0; d < 2 && lilac_tile_is_pointer(type); d++)
+        }
+        for (uint32_t d = 0; d < 2 && lilac_tile_is_pointer(type); d++) {
             check_across(m, value, elements_at, d);
-        for (int64_t c = 0; c < type->shape[1]; c++)
+        }
+        for (int64_t c = 0; c < type->shape[1]; c++) {
             check_line(m, value, 0, elements_at + c, type->shape[1], type->shape[0]);
-        for (int64_t r = 0; r < type->shape[0]; r++)
+        }
+        for (int64_t r = 0; r < type->shape[0]; r++) {
             check_line(m, value, 1, elements_at + r * type->shape[1], 1, type->shape[1]);
+        }
     }
 }
 

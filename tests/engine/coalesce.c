@@ -21,8 +21,9 @@ typedef struct survey {
 static void look_at_access(void *data, lilac_tile_op *op) {
     survey *s = data;
     bool memory = op->code == LILAC_TILE_OP_TT_LOAD || op->code == LILAC_TILE_OP_TT_STORE;
-    if (!memory || !lilac_tile_is_tensor(op->operands[0].value->type))
+    if (!memory || !lilac_tile_is_tensor(op->operands[0].value->type)) {
         return;
+    }
     const lilac_tile_type *type = op->operands[0].value->type;
     uint32_t bytes = lilac_tile_element_bits(type->element->element) / 8;
     uint32_t ours = access_bytes(s->lowered, op) / bytes;
@@ -37,9 +38,10 @@ static void look_at_access(void *data, lilac_tile_op *op) {
         lilac_text_clear(&text);
         s->printed = true;
     }
-    if (ours < theirs)
+    if (ours < theirs) {
         fail_msg("%s: %s moves %u elements at once, Triton %u", s->launch,
                  lilac_tile_op_info_get(op->code)->name, ours, theirs);
+    }
 }
 
 static void widths(void **state) {
@@ -136,14 +138,15 @@ static void small_tensors(void **state) {
         program p;
         char end[1024];
         const char *n = sizes[i].elements;
-        if (sizes[i].computes)
+        if (sizes[i].computes) {
             snprintf(end, sizeof end,
                      "%%s = math.exp2 %%x : tensor<%sxf16>\n"
                      "%%t = arith.addf %%s, %%x : tensor<%sxf16>\n"
                      "tt.store %%qr, %%t : tensor<%sx!tt.ptr<f16>>",
                      n, n, n);
-        else
+        } else {
             snprintf(end, sizeof end, "tt.store %%qr, %%x : tensor<%sx!tt.ptr<f16>>", n);
+        }
         read_mixed(&p, end, sizes[i].elements, sizes[i].warps);
         assert_true(program_assign(&p, true));
         assert_int_equal(elements_a_thread(&p, LILAC_TILE_OP_TT_STORE), sizes[i].expected);

@@ -110,16 +110,20 @@ static void give(void *data, lilac_tile_op *op) {
     lilac_layout *layout = lilac_arena_new(module->arena, lilac_layout);
     lilac_tile_value *values[16];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         values[count++] = &op->results[i];
-    for (uint32_t r = 0; r < op->region_count; r++)
+    }
+    for (uint32_t r = 0; r < op->region_count; r++) {
         for (uint32_t i = 0; op->regions[r]->first && i < op->regions[r]->first->argument_count;
-             i++)
+             i++) {
             values[count++] = op->regions[r]->first->arguments[i];
+        }
+    }
     for (uint32_t i = 0; i < count; i++) {
         const lilac_tile_type *type = values[i]->type;
-        if (!lilac_tile_is_tensor(type))
+        if (!lilac_tile_is_tensor(type)) {
             continue;
+        }
         assert_true(widen(type->layout, layout));
         values[i]->type = lilac_tile_with_layout(module, type, layout);
         const lilac_tile_attribute *given = lilac_tile_find(&op->attributes, "value");
@@ -157,17 +161,21 @@ static void loads(void **state) {
         }
         lilac_tile_print(&tile, h.tile, false);
         assert_int_equal(count_text(lilac_text_get(&tile), "tt.load"), programs[i].loads);
-        if (count_text(lilac_text_get(&tile), "lilac.idle = 96") != programs[i].marked)
+        if (count_text(lilac_text_get(&tile), "lilac.idle = 96") != programs[i].marked) {
             fail_msg("%s:\n%s", programs[i].what, lilac_text_get(&tile));
+        }
         fill(x, y);
         const buffer buffers[] = {{x, sizeof x}, {y, sizeof y}};
         const int64_t scalars[] = {5, 1};
         harness_run(&h, 1, buffers, 2, scalars, 2);
-        if (programs[i].expected == NULL)
+        if (programs[i].expected == NULL) {
             assert_int_equal(y[0], (int16_t)summed(0));
-        for (uint32_t k = 0; k < ELEMENTS && programs[i].expected != NULL; k++)
-            if (y[k] != (int16_t)programs[i].expected(k))
+        }
+        for (uint32_t k = 0; k < ELEMENTS && programs[i].expected != NULL; k++) {
+            if (y[k] != (int16_t)programs[i].expected(k)) {
                 fail_msg("%s: element %u is %d", programs[i].what, k, y[k]);
+            }
+        }
         harness_close(&h);
         lilac_text_clear(&tile);
         lilac_text_clear(&text);
@@ -195,8 +203,9 @@ static void addresses(void **state) {
     const buffer buffers[] = {{x, sizeof x}, {y, sizeof y}};
     const int64_t scalars[] = {5, 1};
     harness_run(&h, 1, buffers, 2, scalars, 2);
-    for (uint32_t i = 0; i < ELEMENTS; i++)
+    for (uint32_t i = 0; i < ELEMENTS; i++) {
         assert_int_equal(y[i], (int16_t)permuted(i));
+    }
     harness_close(&h);
     lilac_text_clear(&tile);
 }

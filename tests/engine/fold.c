@@ -35,8 +35,9 @@ static int read_rows(void **state) {
 /* ---- one operation ---------------------------------------------------------------------- */
 
 static void find_result(void *found, lilac_tile_op *op) {
-    if (op->result_count > 0)
+    if (op->result_count > 0) {
         *(lilac_tile_op **)found = op;
+    }
 }
 
 /* An operation on integers of a type; a cast is to type `to`. */
@@ -48,18 +49,20 @@ static lilac_tile_op *open_operation(program *p, const row *r, lilac_scalar from
                           "module {\n  tt.func public @k(%%a: %s, %%b: %s, %%c: i1) {\n    %%r = "
                           "%s ",
                           type, type, name);
-    if (r->cast)
+    if (r->cast) {
         length += snprintf(text + length, sizeof text - (size_t)length, "%%a : %s to %s", type,
                            lilac_scalar_name(to));
-    else if (r->code == LILAC_TILE_OP_ARITH_SELECT)
+    } else if (r->code == LILAC_TILE_OP_ARITH_SELECT) {
         length += snprintf(text + length, sizeof text - (size_t)length, "%%c, %%a, %%b : %s", type);
-    else
+    } else {
         length += snprintf(text + length, sizeof text - (size_t)length, "%s%s%%a, %%b : %s",
                            predicate != NULL ? predicate : "", predicate != NULL ? ", " : "", type);
+    }
     length += snprintf(text + length, sizeof text - (size_t)length, "\n    tt.return\n  }\n}\n");
     program_read(p, "operation", text, (size_t)length, 1);
-    if (p->module == NULL)
+    if (p->module == NULL) {
         fail_with_diagnostics(p->context, "the operation was refused");
+    }
     lilac_tile_op *op = NULL;
     lilac_tile_walk(p->module->functions->body, find_result, &op);
     assert_non_null(op);
@@ -74,10 +77,11 @@ static bool meaning_of(const lilac_tile_op *op, const uint64_t *operands,
                              .from = lilac_tile_element(op->operands[0].value->type),
                              .to = lilac_tile_element(op->results[0].type),
                              .in = in};
-    if (op->code == LILAC_TILE_OP_ARITH_SELECT)
+    if (op->code == LILAC_TILE_OP_ARITH_SELECT) {
         interpreter_select(&e);
-    else
+    } else {
         interpreter_compute(&e);
+    }
     assert_false(e.unsupported);
     *result = e.out[0];
     return !e.trap;
@@ -91,21 +95,25 @@ static lilac_scalar scalar_of(const lilac_tile_value *value) {
 static bool check_fold(const lilac_tile_op *op, const uint64_t *operands) {
     int64_t numbers[3] = {0}, got = 0;
     interpreter_cell want;
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         numbers[i] = lilac_scalar_signed(scalar_of(op->operands[i].value), operands[i]);
+    }
     const bool folded = lilac_engine_fold(op, numbers, &got);
     const bool defined = meaning_of(op, operands, &want);
-    if (!defined && folded)
+    if (!defined && folded) {
         fail_msg("'%s' of %lld and %lld has no result and was folded",
                  lilac_tile_op_info_get(op->code)->name, (long long)numbers[0],
                  (long long)numbers[1]);
-    if (!defined || want.error != 0)
+    }
+    if (!defined || want.error != 0) {
         return folded;
-    if (!folded || got != lilac_scalar_signed(scalar_of(&op->results[0]), want.bits))
+    }
+    if (!folded || got != lilac_scalar_signed(scalar_of(&op->results[0]), want.bits)) {
         fail_msg("'%s' of %lld, %lld and %lld is %lld, folded %lld (%d)",
                  lilac_tile_op_info_get(op->code)->name, (long long)numbers[0],
                  (long long)numbers[1], (long long)numbers[2], (long long)want.bits, (long long)got,
                  folded);
+    }
     return true;
 }
 
@@ -155,8 +163,9 @@ static void fold_type(const row *r, lilac_scalar from, lilac_scalar to, const ch
     uint32_t folded = 0;
     for (uint32_t i = 0; next_pair(&random, from, i, pair); i++) {
         memcpy(operands + (select ? 1 : 0), pair, sizeof pair);
-        if (select)
+        if (select) {
             operands[0] = i % 3 == 0;
+        }
         folded += check_fold(op, operands);
     }
     assert_true(folded > 0);
@@ -168,10 +177,13 @@ static void fold_casts(const row *r) {
     const uint32_t count = sizeof scalars / sizeof *scalars;
     const bool wider = strstr(lilac_tile_op_info_get(r->code)->name, "ext") != NULL;
     const bool narrower = strstr(lilac_tile_op_info_get(r->code)->name, "trunc") != NULL;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < count; k++)
-            if (!(wider && k <= i) && !(narrower && k >= i))
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < count; k++) {
+            if (!(wider && k <= i) && !(narrower && k >= i)) {
                 fold_type(r, scalars[i], scalars[k], NULL);
+            }
+        }
+    }
 }
 
 static void folding_is_the_meaning(void **state) {
@@ -180,17 +192,20 @@ static void folding_is_the_meaning(void **state) {
     uint32_t count = 0;
     for (int code = 0; code < LILAC_TILE_OP_COUNT; code++) {
         const row *r = &rows[code];
-        if (r->fold == NULL || strncmp(r->fold, "fold_", 5) != 0)
+        if (r->fold == NULL || strncmp(r->fold, "fold_", 5) != 0) {
             continue;
+        }
         count++;
         if (r->cast) {
             fold_casts(r);
             continue;
         }
         const bool compare = r->code == LILAC_TILE_OP_ARITH_CMPI;
-        for (uint32_t s = 0; s < sizeof scalars / sizeof *scalars; s++)
-            for (uint32_t i = 0; i < (compare ? sizeof predicates / sizeof *predicates : 1); i++)
+        for (uint32_t s = 0; s < sizeof scalars / sizeof *scalars; s++) {
+            for (uint32_t i = 0; i < (compare ? sizeof predicates / sizeof *predicates : 1); i++) {
                 fold_type(r, scalars[s], scalars[s], compare ? predicates[i] : NULL);
+            }
+        }
     }
     assert_in_range(count, 25, 40);
 }
@@ -201,8 +216,9 @@ static void neutral_operands_are_neutral(void **state) {
     uint32_t count = 0;
     for (int code = 0; code < LILAC_TILE_OP_COUNT; code++) {
         const row *r = &rows[code];
-        if (!r->integer || strcmp(r->neutral, "NONE") == 0 || r->code == LILAC_TILE_OP_TT_ADDPTR)
+        if (!r->integer || strcmp(r->neutral, "NONE") == 0 || r->code == LILAC_TILE_OP_TT_ADDPTR) {
             continue;
+        }
         program p;
         const lilac_tile_op *op = open_operation(&p, r, LILAC_I8, LILAC_I8, NULL);
         const uint64_t unit = strcmp(r->neutral, "ONE") == 0;
@@ -232,8 +248,9 @@ static void narrowed_operations_are_the_same(void **state) {
     uint32_t count = 0;
     for (int code = 0; code < LILAC_TILE_OP_COUNT; code++) {
         const row *r = &rows[code];
-        if (!r->integer || strcmp(r->narrow, "NONE") == 0)
+        if (!r->integer || strcmp(r->narrow, "NONE") == 0) {
             continue;
+        }
         program wide, narrow;
         const lilac_tile_op *of64 = open_operation(&wide, r, LILAC_I64, LILAC_I64, NULL);
         const lilac_tile_op *of32 = open_operation(&narrow, r, LILAC_I32, LILAC_I32, NULL);
@@ -245,8 +262,9 @@ static void narrowed_operations_are_the_same(void **state) {
             const uint64_t small[3] = {pair[0], pair[1], 0};
             const uint64_t large[3] = {extend(is_signed, pair[0]), extend(is_signed, pair[1]), 0};
             interpreter_cell a, b;
-            if (!meaning_of(of32, small, &a) || !meaning_of(of64, large, &b) || a.error != 0)
+            if (!meaning_of(of32, small, &a) || !meaning_of(of64, large, &b) || a.error != 0) {
                 continue;
+            }
             assert_true(b.error == 0 && b.bits == extend(is_signed, a.bits));
         }
         count++;
@@ -263,8 +281,9 @@ static void results_are_not_negative(void **state) {
     uint32_t count = 0;
     for (int code = 0; code < LILAC_TILE_OP_COUNT; code++) {
         const row *r = &rows[code];
-        if (!r->integer || strncmp(r->sign, "sign_", 5) != 0)
+        if (!r->integer || strncmp(r->sign, "sign_", 5) != 0) {
             continue;
+        }
         program p;
         const lilac_tile_op *op = open_operation(&p, r, LILAC_I8, LILAC_I8, NULL);
         for (uint32_t i = 0; i < 1 << 16; i++) {
@@ -274,8 +293,9 @@ static void results_are_not_negative(void **state) {
                                  : strcmp(r->sign, "sign_either") == 0 ? first || second
                                                                        : first;
             interpreter_cell result;
-            if (claimed && meaning_of(op, operands, &result) && result.error == 0)
+            if (claimed && meaning_of(op, operands, &result) && result.error == 0) {
                 assert_true(result.bits < 128);
+            }
         }
         count++;
         program_clear(&p);

@@ -33,12 +33,14 @@
 static void fuse(program *p, const char *body, bool simplify, uint32_t left) {
     bool changed;
     program_body(p, body, 4);
-    if (simplify)
+    if (simplify) {
         assert_true(lilac_engine_simplify(p->module, &p->target, &changed));
+    }
     uint32_t before = count_ops(p, LILAC_TILE_OP_TT_REDUCE);
     assert_true(lilac_engine_fuse_reductions(p->module, &p->target, &changed));
-    if (!lilac_tile_verify(p->module, false))
+    if (!lilac_tile_verify(p->module, false)) {
         fail_with_diagnostics(p->context, "after fuse");
+    }
     assert_int_equal(count_ops(p, LILAC_TILE_OP_TT_REDUCE), left);
     assert_int_equal(changed, left < before);
     /* nothing is left to fuse */
@@ -48,8 +50,9 @@ static void fuse(program *p, const char *body, bool simplify, uint32_t left) {
 
 static uint32_t place_of(const lilac_tile_op *op) {
     uint32_t place = 0;
-    for (; op->previous != NULL; op = op->previous)
+    for (; op->previous != NULL; op = op->previous) {
         place++;
+    }
     return place;
 }
 
@@ -69,8 +72,9 @@ static void becomes_one(void **state) {
     const lilac_tile_block *region = reduce->regions[0]->first;
     assert_int_equal(region->argument_count, 6);
     /* elements of the left come first, of both, then those of the right */
-    for (uint32_t i = 0; i < 6; i++)
+    for (uint32_t i = 0; i < 6; i++) {
         assert_int_equal(region->arguments[i]->type->scalar, i % 3 == 2 ? LILAC_I32 : LILAC_F32);
+    }
     const lilac_tile_op *sum = region->last->operands[0].value->op;
     assert_int_equal(sum->code, LILAC_TILE_OP_ARITH_ADDF);
     assert_ptr_equal(sum->operands[0].value, region->arguments[0]);

@@ -61,9 +61,11 @@ static int64_t back(uint32_t i) { /* from 1000: 1000, 900, 800, 700 */
 static int64_t
 nested(uint32_t i) { /* twice 100 in each of four rounds, then one back: 0 100, 199 299 … */
     int64_t sum = 0, at = 0;
-    for (int round = 0; round < 4; round++, at--)
-        for (int k = 0; k < 2; k++, at += 100)
+    for (int round = 0; round < 4; round++, at--) {
+        for (int k = 0; k < 2; k++, at += 100) {
             sum += i + at;
+        }
+    }
     return sum;
 }
 
@@ -201,9 +203,10 @@ typedef struct carried {
 static void count_carried(void *data, lilac_tile_op *op) {
     carried *c = data;
     bool loop = op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
-    for (uint32_t i = 0; i < op->result_count && loop; i++)
+    for (uint32_t i = 0; i < op->result_count && loop; i++) {
         c->tensors +=
             lilac_tile_is_tensor(op->results[i].type) && lilac_tile_is_pointer(op->results[i].type);
+    }
 }
 
 static void loops(void **state) {
@@ -223,17 +226,19 @@ static void loops(void **state) {
             fail_msg("%s: %u tensors of pointers carried\n%s", programs[i].what, c.tensors,
                      lilac_text_get(&tile));
         }
-        for (int32_t k = 0; k < PLACES; k++)
+        for (int32_t k = 0; k < PLACES; k++) {
             x[k] = k;
+        }
         memset(y, 0, sizeof y);
         const buffer buffers[] = {{x, sizeof x}, {y, sizeof y}};
         const int64_t scalars[] = {4, 100};
         harness_run(&h, 1, buffers, 2, scalars, 2);
         for (uint32_t k = 0; k < LINE; k++) {
             int64_t expected = programs[i].expected != NULL ? programs[i].expected(k) : 10 * k;
-            if (y[k] != expected)
+            if (y[k] != expected) {
                 fail_msg("%s: element %u is %d and not %lld", programs[i].what, k, y[k],
                          (long long)expected);
+            }
         }
         harness_close(&h);
         lilac_text_clear(&text);

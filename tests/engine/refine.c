@@ -88,8 +88,9 @@ static void carried(void **state) {
         assert_true(program_assign(&p, true));
         lilac_engine_conversions(&report, p.module->arena, p.module->functions, &p.target);
         uint32_t inside = 0;
-        for (uint32_t k = 0; k < report.count; k++)
+        for (uint32_t k = 0; k < report.count; k++) {
             inside += report.conversions[k].loops > programs[i].loops;
+        }
         if (report.count != programs[i].count || inside > 0) {
             lilac_text text = {0};
             lilac_tile_print(&text, p.module, false);

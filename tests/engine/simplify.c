@@ -5,8 +5,9 @@ static void simplify(program *p, const char *body) {
     bool changed;
     program_body(p, body, 4);
     assert_true(lilac_engine_simplify(p->module, &p->target, &changed));
-    if (!lilac_tile_verify(p->module, false))
+    if (!lilac_tile_verify(p->module, false)) {
         fail_with_diagnostics(p->context, "after simplify");
+    }
 }
 
 static bool is_in_loop(const lilac_tile_op *op) {
@@ -89,10 +90,12 @@ static void divisions(void **state) {
         const lilac_tile_value *shown = last_op(&p, LILAC_TILE_OP_TT_PRINT)->operands[0].value;
         bool extended = shown->op->code == LILAC_TILE_OP_ARITH_EXTSI ||
                         shown->op->code == LILAC_TILE_OP_ARITH_EXTUI;
-        if (extended != cases[i].narrow)
+        if (extended != cases[i].narrow) {
             fail_msg("%s of %s, %s", cases[i].operation, cases[i].a, cases[i].b);
-        if (extended)
+        }
+        if (extended) {
             assert_int_equal(lilac_tile_element_bits(shown->op->operands[0].value->type), 32);
+        }
         program_clear(&p);
     }
     /* of tensors, a quotient's remainder, and what both share is merged */
@@ -147,8 +150,9 @@ static void folding(void **state) {
         const lilac_tile_value *printed = last_op(&p, LILAC_TILE_OP_TT_PRINT)->operands[0].value;
         assert_int_equal(printed->op->code, LILAC_TILE_OP_ARITH_CONSTANT);
         int64_t value = lilac_tile_find_integer(&printed->op->attributes, "value", 12345);
-        if (value != cases[i].value)
+        if (value != cases[i].value) {
             fail_msg("%s: %lld", cases[i].expression, (long long)value);
+        }
         /* all but that constant, the print and the return is gone */
         assert_int_equal(count_ops(&p, LILAC_TILE_OP_ARITH_CONSTANT), 1);
         program_clear(&p);

@@ -46,16 +46,18 @@ static lilac_tile_module *read_operation(lilac_context *context, const char *tex
 }
 
 static void find_shape(void *found, lilac_tile_op *op) {
-    if (op->operand_count > 0 && op->result_count > 0)
+    if (op->operand_count > 0 && op->result_count > 0) {
         *(lilac_tile_op **)found = op;
+    }
 }
 
 static random_space space_of(const lilac_tile_type *type, lilac_random *random) {
     random_space space = {.rank = type->rank, .register_limit = 9};
     space.lane_bits = 5 + random_below(random, 2);
     space.warp_bits = random_below(random, 4);
-    for (uint32_t d = 0; d < type->rank; d++)
+    for (uint32_t d = 0; d < type->rank; d++) {
         space.bits[d] = (uint32_t)__builtin_ctzll((uint64_t)type->shape[d]);
+    }
     return space;
 }
 
@@ -64,39 +66,46 @@ static random_space space_of(const lilac_tile_type *type, lilac_random *random) 
 static uint64_t wanted(const lilac_tile_op *op, const lilac_layout *operand,
                        const lilac_layout *result, uint64_t place, uint32_t which) {
     uint64_t c[LILAC_LAYOUT_MAX_DIMS] = {0}, o[LILAC_LAYOUT_MAX_DIMS] = {0}, flat = 0;
-    for (uint32_t d = 0; d < result->out_count; d++)
+    for (uint32_t d = 0; d < result->out_count; d++) {
         c[d] = lilac_layout_coordinate(result, place, d);
+    }
     const uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
     switch (op->code) {
     case LILAC_TILE_OP_TT_EXPAND_DIMS:
-        for (uint32_t d = 0; d < operand->out_count; d++)
+        for (uint32_t d = 0; d < operand->out_count; d++) {
             o[d] = c[d + (d >= axis)];
+        }
         break;
     case LILAC_TILE_OP_TT_BROADCAST:
-        for (uint32_t d = 0; d < operand->out_count; d++)
+        for (uint32_t d = 0; d < operand->out_count; d++) {
             o[d] = operand->out[d].bits == 0 ? 0 : c[d];
+        }
         break;
     case LILAC_TILE_OP_TT_TRANS: {
         const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
-        for (uint32_t d = 0; d < result->out_count; d++)
+        for (uint32_t d = 0; d < result->out_count; d++) {
             o[order->integers[d]] = c[d];
+        }
         break;
     }
     case LILAC_TILE_OP_TT_RESHAPE:
-        for (uint32_t d = 0; d < result->out_count; d++)
+        for (uint32_t d = 0; d < result->out_count; d++) {
             flat = flat << result->out[d].bits | c[d];
+        }
         for (uint32_t d = operand->out_count; d-- > 0;) {
             o[d] = flat & ((UINT64_C(1) << operand->out[d].bits) - 1);
             flat >>= operand->out[d].bits;
         }
         break;
     case LILAC_TILE_OP_TT_JOIN:
-        for (uint32_t d = 0; d < operand->out_count; d++)
+        for (uint32_t d = 0; d < operand->out_count; d++) {
             o[d] = c[d];
+        }
         break;
     default: /* split */
-        for (uint32_t d = 0; d < result->out_count; d++)
+        for (uint32_t d = 0; d < result->out_count; d++) {
             o[d] = c[d];
+        }
         o[result->out_count] = which;
         break;
     }
@@ -114,10 +123,12 @@ static bool nothing_moves(const lilac_tile_op *op, const lilac_layout *operand,
             for (uint32_t which = 0; which < op->result_count; which++) {
                 const uint64_t element = wanted(op, operand, result, place, which);
                 bool found = false;
-                for (uint64_t s = 0; s >> from == 0 && !found; s++)
+                for (uint64_t s = 0; s >> from == 0 && !found; s++) {
                     found = lilac_layout_apply(operand, thread << from | s) == element;
-                if (!found)
+                }
+                if (!found) {
                     return false;
+                }
             }
         }
     }
@@ -130,16 +141,18 @@ static void check_way(assignment *a, const lilac_tile_op *op, lilac_random *rand
     for (uint32_t round = 0; round < 8 * ROUNDS && found < ROUNDS; round++) {
         const random_space space = space_of(type, random);
         lilac_layout given;
-        if (!random_layout(&given, random, a->module->context, RANDOM_DEALT, &space))
+        if (!random_layout(&given, random, a->module->context, RANDOM_DEALT, &space)) {
             continue;
+        }
         assert_true(lilac_layout_is_distributed(&given));
         const lilac_layout *other = forward ? lilac_transfer_forward(a, op, 0, &given)
                                             : lilac_transfer_backward(a, op, 0, &given);
         /* The two of a pair must be in one thread: what joins makes and split takes. */
         const bool of_pairs = (op->code == LILAC_TILE_OP_TT_SPLIT && forward) ||
                               (op->code == LILAC_TILE_OP_TT_JOIN && !forward);
-        if (of_pairs && other == NULL)
+        if (of_pairs && other == NULL) {
             continue;
+        }
         assert_non_null(other);
         found++;
         assert_true(lilac_layout_is_surjective(other) && lilac_layout_is_distributed(other));
@@ -159,10 +172,12 @@ static void shape_operations_move_nothing(void **state) {
         lilac_tile_walk(module->functions->body, find_shape, &op);
         assert_non_null(op);
         assignment a = {.module = module};
-        if (operations[i].forward)
+        if (operations[i].forward) {
             check_way(&a, op, &random, true);
-        if (operations[i].backward)
+        }
+        if (operations[i].backward) {
             check_way(&a, op, &random, false);
+        }
         lilac_tile_module_destroy(module);
         lilac_context_destroy(context);
     }
@@ -198,15 +213,17 @@ static void check_operands(assignment *a, const lilac_tile_op *op, const char *w
         const lilac_layout *got = forward ? lilac_transfer_forward(a, op, i, layout)
                                           : lilac_transfer_backward(a, op, i, layout);
         const char is = got == NULL ? '-' : got == layout ? 'S' : 'L';
-        if (is != want[i])
+        if (is != want[i]) {
             fail_msg("'%s', operand %u, %s: %c, not %c", lilac_tile_op_info_get(op->code)->name, i,
                      forward ? "forward" : "backward", is, want[i]);
+        }
     }
 }
 
 static void find_operation(void *found, lilac_tile_op *op) {
-    if (op->operand_count > 0)
+    if (op->operand_count > 0) {
         *(lilac_tile_op **)found = op;
+    }
 }
 
 static void each_operand_has_its_relation(void **state) {

@@ -8,8 +8,9 @@ static void random_matrix(lilac_f2_matrix *matrix, lilac_random *random, uint32_
                           uint32_t columns) {
     matrix->rows = rows;
     matrix->columns = columns;
-    for (uint32_t c = 0; c < columns; c++)
+    for (uint32_t c = 0; c < columns; c++) {
         matrix->column[c] = lilac_random_next(random) & low_bits(rows);
+    }
 }
 
 /* Invertible by construction: a product of random elementary column operations. */
@@ -33,12 +34,15 @@ static uint32_t rank_by_counting(const lilac_f2_matrix *matrix) {
     /* 2^rank distinct values. */
     uint64_t seen[4] = {0};
     uint32_t values = 0, rank = 0;
-    for (uint64_t x = 0; x < UINT64_C(1) << matrix->columns; x++)
+    for (uint64_t x = 0; x < UINT64_C(1) << matrix->columns; x++) {
         seen[lilac_f2_apply(matrix, x) >> 6] |= UINT64_C(1) << (lilac_f2_apply(matrix, x) & 63);
-    for (uint32_t i = 0; i < 4; i++)
+    }
+    for (uint32_t i = 0; i < 4; i++) {
         values += (uint32_t)__builtin_popcountll(seen[i]);
-    while (UINT32_C(1) << rank < values)
+    }
+    while (UINT32_C(1) << rank < values) {
         rank++;
+    }
     return rank;
 }
 
@@ -59,8 +63,9 @@ static void check_reduction(const lilac_f2_matrix *matrix) {
         assert_int_equal(lilac_f2_apply(matrix, echelon.combination[i]), echelon.vector[i]);
         assert_int_equal(echelon.combination[i] & dependent, 0);
         assert_int_equal(echelon.vector[i] >> echelon.pivot[i], 1);
-        for (uint32_t k = 0; k < echelon.rank; k++)
+        for (uint32_t k = 0; k < echelon.rank; k++) {
             assert_true((echelon.vector[k] >> echelon.pivot[i] & 1) == (k == i));
+        }
     }
 }
 
@@ -70,8 +75,9 @@ static void reduction_keeps_its_promises(void **state) {
     for (uint32_t bits = 0; bits < 1U << 12; bits++) { /* all 4 × 3 matrices */
         matrix.rows = 4;
         matrix.columns = 3;
-        for (uint32_t c = 0; c < 3; c++)
+        for (uint32_t c = 0; c < 3; c++) {
             matrix.column[c] = bits >> (4 * c) & 15;
+        }
         check_reduction(&matrix);
         assert_int_equal(lilac_f2_rank(&matrix), rank_by_counting(&matrix));
     }
@@ -96,8 +102,9 @@ static void solutions_are_smallest(void **state) {
         lilac_f2_reduce(&echelon, &matrix);
         for (uint64_t b = 0; b < 32; b++) {
             uint64_t x = 0, count = UINT64_C(1) << matrix.columns, first = 0, found = 0;
-            while (first < count && lilac_f2_apply(&matrix, first) != b)
+            while (first < count && lilac_f2_apply(&matrix, first) != b) {
                 first++;
+            }
             bool solved = lilac_f2_solve(&echelon, b, &found);
             assert_true(solved == (first < count));
             x = solved ? found : first;
@@ -113,8 +120,9 @@ static void inverse_undoes(void **state) {
     uint32_t invertible = 0;
     for (uint32_t bits = 0; bits < 512; bits++) {
         lilac_f2_matrix matrix = {3, 3, {bits & 7, bits >> 3 & 7, bits >> 6}}, inverse, product;
-        if (!lilac_f2_inverse(&inverse, &matrix))
+        if (!lilac_f2_inverse(&inverse, &matrix)) {
             continue;
+        }
         invertible++;
         lilac_f2_multiply(&product, &matrix, &inverse);
         assert_true(is_identity(&product, 3));
@@ -143,8 +151,9 @@ static void multiplication_is_composition(void **state) {
     lilac_random_seed(&random, 14);
     for (uint32_t i = 0; i < 200; i++) {
         uint32_t n[4];
-        for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t k = 0; k < 4; k++) {
             n[k] = 1 + (uint32_t)lilac_random_below(&random, 64);
+        }
         lilac_f2_matrix a, b, c, ab, bc, left, right;
         random_matrix(&a, &random, n[0], n[1]);
         random_matrix(&b, &random, n[1], n[2]);
@@ -171,8 +180,9 @@ static void multiplication_is_composition(void **state) {
 static void random_space(lilac_f2_space *space, lilac_random *random, uint32_t bits) {
     uint64_t vectors[64];
     uint32_t count = (uint32_t)lilac_random_below(random, bits + 1);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         vectors[i] = lilac_random_next(random) & low_bits(bits);
+    }
     lilac_f2_span(space, vectors, count);
 }
 
@@ -190,8 +200,9 @@ static void subspaces_by_membership(void **state) {
         assert_int_equal(sum.dimension + common.dimension, a.dimension + b.dimension);
         for (uint64_t v = 0; v < 64; v++) {
             bool in_sum = false;
-            for (uint64_t w = 0; w < 64 && !in_sum; w++)
+            for (uint64_t w = 0; w < 64 && !in_sum; w++) {
                 in_sum = lilac_f2_contains(&a, w) && lilac_f2_contains(&b, v ^ w);
+            }
             assert_true(lilac_f2_contains(&sum, v) == in_sum);
             assert_true(lilac_f2_contains(&common, v) ==
                         (lilac_f2_contains(&a, v) && lilac_f2_contains(&b, v)));
@@ -266,11 +277,13 @@ static void check_basis(const uint64_t *vectors, uint32_t count, uint32_t bits) 
         assert_true(lilac_f2_basis_contains(&basis, vectors[i]) == known);
         assert_true(lilac_f2_basis_add(&basis, vectors[i], UINT64_C(1) << i) == !known);
         accepted |= known ? 0 : UINT64_C(1) << i;
-        for (uint64_t v = 0; v >> bits == 0; v++) /* closed under adding the new vector */
+        for (uint64_t v = 0; v >> bits == 0; v++) { /* closed under adding the new vector */
             member[v ^ vectors[i]] |= member[v];
+        }
     }
-    for (uint64_t v = 1; v >> bits == 0; v++)
+    for (uint64_t v = 1; v >> bits == 0; v++) {
         pivots |= member[v] ? UINT64_C(1) << highest_bit(v) : 0;
+    }
     assert_true(basis.pivots == pivots);
     assert_int_equal(lilac_f2_basis_dimension(&basis), lilac_f2_rank(&matrix));
     lilac_f2_basis_copy(&copy, &basis);
@@ -283,8 +296,9 @@ static void check_basis(const uint64_t *vectors, uint32_t count, uint32_t bits) 
         assert_true(lilac_f2_basis_tag(&basis, v) == tag);
         assert_true(lilac_f2_basis_reduce(&copy, v, &again) == rest && again == tag);
         /* The remainder is one for each coset, and linear. */
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
             assert_true(lilac_f2_basis_reduce(&basis, v ^ vectors[i], &again) == rest);
+        }
     }
 }
 
@@ -299,8 +313,9 @@ static void basis_of_all_short_lists(void **state) {
     for (uint32_t i = 0; i < 200; i++) {
         uint64_t vectors[10];
         const uint32_t count = (uint32_t)lilac_random_below(&random, 11);
-        for (uint32_t k = 0; k < count; k++)
+        for (uint32_t k = 0; k < count; k++) {
             vectors[k] = lilac_random_next(&random) & low_bits(8);
+        }
         check_basis(vectors, count, 8);
     }
 }
@@ -316,8 +331,9 @@ static void tags_are_linear(void **state) {
         random_invertible(&map, &random, 64);
         random_matrix(&other, &random, 64, 64);
         lilac_f2_basis_init(&graph);
-        for (uint32_t k = 0; k < 64; k++)
+        for (uint32_t k = 0; k < 64; k++) {
             assert_true(lilac_f2_basis_add(&graph, map.column[k], other.column[k]));
+        }
         const uint64_t x = lilac_random_next(&random);
         assert_true(lilac_f2_basis_tag(&graph, lilac_f2_apply(&map, x)) ==
                     lilac_f2_apply(&other, x));

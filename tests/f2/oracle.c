@@ -29,8 +29,9 @@ static uint64_t mask_of(uint32_t bits) {
 static mzd_t *theirs(const lilac_f2_matrix *matrix) {
     mzd_t *result = mzd_init((rci_t)matrix->rows, (rci_t)matrix->columns);
     for (uint32_t c = 0; c < matrix->columns; c++) {
-        for (uint32_t r = 0; r < matrix->rows; r++)
+        for (uint32_t r = 0; r < matrix->rows; r++) {
             mzd_write_bit(result, (rci_t)r, (rci_t)c, (BIT)(matrix->column[c] >> r & 1));
+        }
     }
     return result;
 }
@@ -44,25 +45,29 @@ static mzd_t *theirs_layout(const lilac_layout *layout) {
 /* Whether this column of M4RI's matrix equals `word`. */
 static bool column_is(const mzd_t *matrix, uint32_t column, uint64_t word) {
     for (rci_t r = 0; r < matrix->nrows; r++) {
-        if (mzd_read_bit(matrix, r, (rci_t)column) != (int)(word >> r & 1))
+        if (mzd_read_bit(matrix, r, (rci_t)column) != (int)(word >> r & 1)) {
             return false;
+        }
     }
     return true;
 }
 
 static bool is_matrix(const mzd_t *matrix, const lilac_f2_matrix *expected) {
-    if ((uint32_t)matrix->nrows != expected->rows || (uint32_t)matrix->ncols != expected->columns)
+    if ((uint32_t)matrix->nrows != expected->rows || (uint32_t)matrix->ncols != expected->columns) {
         return false;
+    }
     for (uint32_t c = 0; c < expected->columns; c++) {
-        if (!column_is(matrix, c, expected->column[c]))
+        if (!column_is(matrix, c, expected->column[c])) {
             return false;
+        }
     }
     return true;
 }
 
 static uint32_t their_rank(const lilac_f2_matrix *matrix) {
-    if (matrix->rows == 0 || matrix->columns == 0)
+    if (matrix->rows == 0 || matrix->columns == 0) {
         return 0;
+    }
     mzd_t *copy = theirs(matrix);
     uint32_t rank = (uint32_t)mzd_echelonize(copy, 0);
     mzd_free(copy);
@@ -75,8 +80,9 @@ static void check_inverse(const lilac_f2_matrix *matrix, uint32_t rank) {
     lilac_f2_matrix inverse;
     bool full = rank == matrix->rows && rank == matrix->columns;
     assert_true(lilac_f2_inverse(&inverse, matrix) == full);
-    if (!full || rank == 0)
+    if (!full || rank == 0) {
         return;
+    }
     mzd_t *copy = theirs(matrix), *found = mzd_inv_m4ri(NULL, copy, 0);
     assert_non_null(found);
     assert_true(is_matrix(found, &inverse));
@@ -89,13 +95,15 @@ static void check_inverse(const lilac_f2_matrix *matrix, uint32_t rank) {
 static mzd_t *check_kernel(const lilac_f2_matrix *matrix, const lilac_f2_echelon *echelon) {
     uint32_t in = matrix->columns, dimension = in - echelon->rank;
     assert_int_equal(echelon->kernel_count, dimension);
-    for (uint32_t i = 0; i < echelon->kernel_count; i++)
+    for (uint32_t i = 0; i < echelon->kernel_count; i++) {
         assert_true(lilac_f2_apply(matrix, echelon->kernel[i]) == 0);
+    }
     mzd_t *copy = theirs(matrix), *kernel = mzd_kernel_left_pluq(copy, 0);
     mzd_free(copy);
     assert_true((kernel == NULL ? 0 : (uint32_t)kernel->ncols) == dimension);
-    if (kernel == NULL)
+    if (kernel == NULL) {
         return NULL;
+    }
     mzd_t *rows = mzd_init(kernel->ncols, kernel->nrows);
     mzd_t *both = mzd_init(2 * kernel->ncols, kernel->nrows);
     for (rci_t i = 0; i < kernel->ncols; i++) {
@@ -118,21 +126,24 @@ static void check_solution(const lilac_f2_matrix *matrix, const lilac_f2_echelon
                            const mzd_t *kernel, uint64_t b) {
     uint32_t tall = matrix->rows > matrix->columns ? matrix->rows : matrix->columns;
     mzd_t *copy = theirs(matrix), *found = mzd_init((rci_t)tall, 1);
-    for (uint32_t r = 0; r < matrix->rows; r++)
+    for (uint32_t r = 0; r < matrix->rows; r++) {
         mzd_write_bit(found, (rci_t)r, 0, (BIT)(b >> r & 1));
+    }
     bool solvable = mzd_solve_left(copy, found, 0, 1) == 0;
     uint64_t x = 0, y = 0;
     assert_true(lilac_f2_solve(echelon, b, &x) == solvable);
     if (solvable) {
-        for (uint32_t c = 0; c < matrix->columns; c++)
+        for (uint32_t c = 0; c < matrix->columns; c++) {
             y |= (uint64_t)mzd_read_bit(found, (rci_t)c, 0) << c;
+        }
         assert_true(lilac_f2_apply(matrix, y) == b);
         assert_true(lilac_f2_apply(matrix, x) == b);
         assert_true((x & ~mask_of(matrix->columns)) == 0);
         for (rci_t i = 0; kernel != NULL && i < kernel->nrows; i++) {
             rci_t pivot = 0;
-            while (!mzd_read_bit(kernel, i, pivot))
+            while (!mzd_read_bit(kernel, i, pivot)) {
                 pivot++;
+            }
             assert_false(x >> (kernel->ncols - 1 - pivot) & 1);
         }
     }
@@ -148,8 +159,9 @@ static void check_matrix(const lilac_f2_matrix *matrix, lilac_random *random) {
     lilac_f2_transpose(&turned, matrix);
     assert_int_equal(lilac_f2_rank(&turned), rank);
     check_inverse(matrix, rank);
-    if (matrix->rows == 0 || matrix->columns == 0)
+    if (matrix->rows == 0 || matrix->columns == 0) {
         return;
+    }
     lilac_f2_reduce(&echelon, matrix);
     assert_int_equal(echelon.rank, rank);
     mzd_t *kernel = check_kernel(matrix, &echelon);
@@ -159,8 +171,9 @@ static void check_matrix(const lilac_f2_matrix *matrix, lilac_random *random) {
         check_solution(matrix, &echelon, kernel,
                        lilac_f2_apply(matrix, any & mask_of(matrix->columns)));
     }
-    if (kernel != NULL)
+    if (kernel != NULL) {
         mzd_free(kernel);
+    }
 }
 
 /* ---- the matrices ----------------------------------------------------------------------- */
@@ -173,8 +186,9 @@ static void all_small_matrices(void **state) {
         for (uint32_t columns = 1; columns <= 3; columns++) {
             for (uint64_t bits = 0; bits < UINT64_C(1) << (rows * columns); bits++) {
                 lilac_f2_matrix matrix = {rows, columns, {0}};
-                for (uint32_t c = 0; c < columns; c++)
+                for (uint32_t c = 0; c < columns; c++) {
                     matrix.column[c] = bits >> (rows * c) & mask_of(rows);
+                }
                 check_matrix(&matrix, &random);
             }
         }
@@ -185,8 +199,9 @@ static void random_matrix(lilac_f2_matrix *matrix, lilac_random *random, uint32_
                           uint32_t columns) {
     matrix->rows = rows;
     matrix->columns = columns;
-    for (uint32_t c = 0; c < columns; c++)
+    for (uint32_t c = 0; c < columns; c++) {
         matrix->column[c] = rows == 0 ? 0 : lilac_random_next(random) & mask_of(rows);
+    }
 }
 
 /* The rank of A·B is at most the inner dimension, so products give matrices of chosen rank. */
@@ -197,8 +212,9 @@ static void random_matrices(void **state) {
     for (uint32_t i = 0; i < scaled(300); i++) {
         uint32_t rows = 1 + random_below(&random, 64), columns = 1 + random_below(&random, 64);
         uint32_t through = 1 + random_below(&random, 64);
-        if (i % 3 == 0)
+        if (i % 3 == 0) {
             columns = rows;
+        }
         lilac_f2_matrix a, b, product;
         random_matrix(&a, &random, rows, through);
         random_matrix(&b, &random, through, columns);
@@ -231,13 +247,15 @@ static void random_inverses(void **state) {
 }
 
 static uint32_t rank_of(const uint64_t *a, uint32_t a_count, const uint64_t *b, uint32_t b_count) {
-    if (a_count + b_count == 0)
+    if (a_count + b_count == 0) {
         return 0;
+    }
     mzd_t *rows = mzd_init((rci_t)(a_count + b_count), 64);
     for (uint32_t i = 0; i < a_count + b_count; i++) {
         uint64_t word = i < a_count ? a[i] : b[i - a_count];
-        for (rci_t k = 0; k < 64; k++)
+        for (rci_t k = 0; k < 64; k++) {
             mzd_write_bit(rows, (rci_t)i, k, (BIT)(word >> k & 1));
+        }
     }
     uint32_t rank = (uint32_t)mzd_echelonize(rows, 0);
     mzd_free(rows);
@@ -259,11 +277,13 @@ static void subspaces(void **state) {
         lilac_f2_space space[2], sum, common, rest, all;
         for (uint32_t k = 0; k < 2; k++) {
             count[k] = random_below(&random, bits + 1);
-            for (uint32_t n = 0; n < count[k]; n++)
+            for (uint32_t n = 0; n < count[k]; n++) {
                 vectors[k][n] =
                     lilac_random_next(&random) & lilac_random_next(&random) & mask_of(bits);
-            for (uint32_t n = 0; k == 1 && n < count[1] && n < count[0]; n += 2)
+            }
+            for (uint32_t n = 0; k == 1 && n < count[1] && n < count[0]; n += 2) {
                 vectors[1][n] = vectors[0][n]; /* something in common */
+            }
             lilac_f2_span(&space[k], vectors[k], count[k]);
             assert_int_equal(space[k].dimension, rank_of(vectors[k], count[k], NULL, 0));
             assert_int_equal(rank_of(space[k].basis, space[k].dimension, NULL, 0),
@@ -293,8 +313,9 @@ static void expect_product(const lilac_layout *a, const lilac_layout *b,
                            const lilac_layout *product) {
     mzd_t *left = theirs_layout(a), *right = theirs_layout(b);
     mzd_t *both = mzd_mul(NULL, left, right, 0);
-    for (uint32_t c = 0; c < product->in_bits; c++)
+    for (uint32_t c = 0; c < product->in_bits; c++) {
         assert_true(column_is(both, c, product->columns[c]));
+    }
     mzd_free(left);
     mzd_free(right);
     mzd_free(both);

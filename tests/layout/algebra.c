@@ -45,11 +45,13 @@ static void products_of_shared_and_other_names(void **state) {
     assert_int_equal(layout.out_count, 1);
     assert_int_equal(lilac_layout_column(&layout, "i2", 0), 4);
     layout = product(zeros(2, "i", "o", 0), identity(1, "i", "o")); /* x / 4 */
-    for (uint64_t x = 0; x < 8; x++)
+    for (uint64_t x = 0; x < 8; x++) {
         assert_int_equal(lilac_layout_apply(&layout, x), x / 4);
+    }
     layout = product(identity(2, "i", "o"), zeros(1, "i", "o", 0)); /* x mod 4 */
-    for (uint64_t x = 0; x < 8; x++)
+    for (uint64_t x = 0; x < 8; x++) {
         assert_int_equal(lilac_layout_apply(&layout, x), x % 4);
+    }
 }
 
 /* o0 = b2 ⊕ b0, o1 = b1 ⊕ b0, o2 = b2 ⊕ b1 ⊕ b0 (seed 002's example), and its swizzle of a
@@ -98,8 +100,9 @@ static void bases(void **state) {
     /* As many dimensions as there may be. */
     lilac_layout_dim dims[24];
     memset(dims, 0, sizeof dims);
-    for (uint32_t i = 0; i < 24; i++)
+    for (uint32_t i = 0; i < 24; i++) {
         dims[i].name[0] = (char)('a' + i);
+    }
     assert_true(lilac_layout_from_bases(&layout, 24, dims, 24, dims, NULL, NULL));
     assert_int_equal(layout.in_count + layout.out_count, 48);
     assert_true(lilac_layout_from_masks(&layout, 24, dims, 24, dims, NULL, NULL));
@@ -165,8 +168,9 @@ static void runs_across_dimensions(void **state) {
     static const lilac_layout_dim ins[] = {{"register", 2}, {"lane", 5}};
     static const lilac_layout_dim outs[] = {{"dim0", 7}, {"dim1", 0}};
     uint64_t coordinates[14] = {0};
-    for (uint32_t i = 0; i < 7; i++)
+    for (uint32_t i = 0; i < 7; i++) {
         coordinates[2 * i] = UINT64_C(1) << i;
+    }
     lilac_layout layout;
     assert_true(lilac_layout_from_bases(&layout, 2, ins, 2, outs, coordinates, NULL));
     assert_int_equal(lilac_layout_consecutive(&layout, NULL), 2);
@@ -236,8 +240,9 @@ static void long_ranges(void **state) {
     static uint64_t wide[1 << 20];
     lilac_layout layout;
     assert_true(lilac_layout_standard(&layout, "offset", 2, bits, (const uint32_t[]){0, 1}, NULL));
-    for (uint32_t i = 5; i < 21; i++)
+    for (uint32_t i = 5; i < 21; i++) {
         layout.columns[i] ^= layout.columns[i - 5];
+    }
     const uint64_t first = (1 << 20) - 7;
     assert_true(lilac_layout_apply_range32(narrow, &layout, first, 1 << 20, NULL));
     assert_true(lilac_layout_apply_range(wide, &layout, first, 1 << 20, NULL));
@@ -299,8 +304,9 @@ static void sixty_four_bits_are_cut_and_applied(void **state) {
     assert_int_equal(none.in_bits, 0);
     assert_true(lilac_layout_apply_range(places, &none, 0, 1, NULL));
     assert_int_equal(places[0], 0);
-    for (uint32_t i = 0; i < 64; i++)
+    for (uint32_t i = 0; i < 64; i++) {
         columns[i] = UINT64_C(1) << i;
+    }
     assert_true(lilac_layout_from_bases(&none, 2, halves, 1, out, columns, NULL));
     assert_true(lilac_layout_apply(&none, UINT64_MAX) == UINT64_MAX);
     assert_true(lilac_layout_strided(&none, 1, UINT64_C(1) << 63, "i", "o", NULL));
@@ -511,8 +517,9 @@ static void names_and_sizes_are_refused(void **state) {
     refused(lilac_layout_concat_ins(&result, &layout, &other, &why),
             "together more than 64 input bits");
     assert_true(lilac_layout_resize_in(&other, &other, "warp", 0, NULL));
-    for (char name[] = "a"; other.in_count < 23; name[0]++)
+    for (char name[] = "a"; other.in_count < 23; name[0]++) {
         assert_true(lilac_layout_add_in(&other, name, 0, NULL, NULL));
+    }
     refused(lilac_layout_concat_ins(&result, &layout, &other, &why),
             "together more than 24 inputs");
     refused(lilac_layout_concat_outs(&result, &layout, &layout, &why),

@@ -13,12 +13,13 @@ static void random_layout(lilac_layout *layout, lilac_random *random, uint32_t b
     uint32_t from = random_below(random, bits + 1),
              onto = random_below(random, kind == 0 ? bits + 1 : from + 1);
     parts in = cut(random, hardware, from), out = cut(random, tensor, onto);
-    if (kind == 0)
+    if (kind == 0) {
         random_columns(columns, random, from, onto);
-    else if (kind == 1)
+    } else if (kind == 1) {
         distributed_columns(columns, random, from, onto);
-    else
+    } else {
         surjective_columns(columns, random, from, onto);
+    }
     layout_of(layout, &in, &out, columns);
 }
 
@@ -77,12 +78,14 @@ static bool quotient_exists(const lilac_layout *layout, const lilac_layout *tile
     for (uint64_t bits = 0; bits < UINT64_C(1) << (from * onto); bits++) {
         uint64_t columns[4] = {0};
         lilac_layout map, product;
-        for (uint32_t i = 0; i < from; i++)
+        for (uint32_t i = 0; i < from; i++) {
             columns[i] = bits >> (i * onto) & ((UINT64_C(1) << onto) - 1);
+        }
         layout_of(&map, &in, &out, columns);
         assert_true(lilac_layout_product(&product, right ? &map : tile, right ? tile : &map, NULL));
-        if (lilac_layout_equal(&product, layout))
+        if (lilac_layout_equal(&product, layout)) {
             return true;
+        }
     }
     return false;
 }
@@ -104,8 +107,9 @@ static void division_is_refused_only_without_quotient(void **state) {
         for (uint64_t tile_bits = 0; tile_bits < UINT64_C(1) << (from * onto); tile_bits++) {
             uint64_t columns[2] = {0};
             lilac_layout tile, layout, quotient, again;
-            for (uint32_t i = 0; i < from; i++)
+            for (uint32_t i = 0; i < from; i++) {
                 columns[i] = tile_bits >> (i * onto) & ((UINT64_C(1) << onto) - 1);
+            }
             layout_of(&tile, &tile_in, &tile_out, columns);
             for (uint64_t bits = 0; bits < 512; bits++) {
                 layout_of(&layout, &in, &out,
@@ -164,11 +168,13 @@ static void shuffled_registers_are_put_in_order(void **state) {
         assert_int_equal(lilac_layout_rank(&quotient), lilac_layout_rank(&expected));
         uint32_t tile_bits = lilac_layout_in_bits(tile, "register");
         const uint8_t *rest = right ? back : back + tile_bits;
-        for (uint32_t k = 1; k < bits - tile_bits; k++)
+        for (uint32_t k = 1; k < bits - tile_bits; k++) {
             assert_true(rest[k - 1] < rest[k]);
+        }
 
-        if (right)
+        if (right) {
             continue;
+        }
         assert_true(lilac_layout_divide(&general, &shuffled, tile, NULL, at, NULL));
         expect_equal(&general, &quotient);
         for (uint32_t k = 0; k < tile->in_bits; k++) {
@@ -206,16 +212,19 @@ static void a_scattered_tile_is_found(void **state) {
                 }
             }
             uint32_t tile_bit = 0, rest_bit = own;
-            for (uint32_t k = 0; k < bits; k++)
+            for (uint32_t k = 0; k < bits; k++) {
                 to[start + (mask >> k & 1 ? tile_bit++ : rest_bit++)] = (uint8_t)(start + k);
+            }
             int in_a = lilac_layout_out(&a, ab.out[d].name);
-            if (in_a >= 0)
+            if (in_a >= 0) {
                 masks[in_a] = mask;
+            }
         }
         for (uint32_t k = 0; k < ab.in_bits; k++) {
             scattered.columns[k] = 0;
-            for (uint32_t n = 0; n < ab.out_bits; n++)
+            for (uint32_t n = 0; n < ab.out_bits; n++) {
                 scattered.columns[k] |= (ab.columns[k] >> n & 1) << to[n];
+            }
         }
         for (uint32_t d = 0; d < ab.in_count; d++) {
             uint8_t order[MAX_BITS];
@@ -234,8 +243,9 @@ static void a_scattered_tile_is_found(void **state) {
                 uint32_t n = 0;
                 while (n < quotient.in[d].bits &&
                        (!(unused >> n & 1) ||
-                        expected.columns[start + n] != quotient.columns[start + k]))
+                        expected.columns[start + n] != quotient.columns[start + k])) {
                     n++;
+                }
                 assert_true(n < quotient.in[d].bits);
                 unused &= ~(UINT64_C(1) << n);
             }
@@ -255,10 +265,11 @@ static void vectors_are_consecutive(void **state) {
         uint64_t columns[10];
         uint32_t from = 1 + random_below(&random, 10);
         parts in = cut(&random, hardware, from), out = {1, memory, {from}};
-        if (i % 2 == 0)
+        if (i % 2 == 0) {
             distributed_columns(columns, &random, from, from);
-        else
+        } else {
             invertible_columns(columns, &random, from);
+        }
         layout_of(&layout, &in, &out, columns);
         uint32_t n = lilac_layout_consecutive(&layout, NULL);
         for (uint32_t k = 0; k <= in.bits[0]; k++) {

@@ -6,15 +6,18 @@
 /* ---- the laws --------------------------------------------------------------------------- */
 
 static bool is_identity(const lilac_layout *layout) {
-    if (layout->in_bits != layout->out_bits || layout->in_count != layout->out_count)
+    if (layout->in_bits != layout->out_bits || layout->in_count != layout->out_count) {
         return false;
+    }
     for (uint32_t i = 0; i < layout->in_count; i++) {
-        if (strcmp(layout->in[i].name, layout->out[i].name) != 0)
+        if (strcmp(layout->in[i].name, layout->out[i].name) != 0) {
             return false;
+        }
     }
     for (uint32_t i = 0; i < layout->in_bits; i++) {
-        if (layout->columns[i] != UINT64_C(1) << i)
+        if (layout->columns[i] != UINT64_C(1) << i) {
             return false;
+        }
     }
     return true;
 }
@@ -47,8 +50,9 @@ static void composition_associates(void **state) {
     parts one = {1, hardware, {2}}, two = {1, tensor, {2}}, three = {1, memory, {2}};
     for (uint64_t bits = 0; bits < 4096; bits++) { /* all triples of 2 × 2 maps */
         uint64_t columns[6];
-        for (uint32_t i = 0; i < 6; i++)
+        for (uint32_t i = 0; i < 6; i++) {
             columns[i] = bits >> (2 * i) & 3;
+        }
         lilac_layout a, b, c;
         layout_of(&a, &two, &three, columns);
         layout_of(&b, &one, &two, columns + 2);
@@ -106,8 +110,9 @@ static void composition_matches_names(void **state) {
         for (uint32_t k = 0; k < 8; k++) {
             uint64_t index = lilac_random_next(&random) & ((UINT64_C(1) << inner.in_bits) - 1);
             uint64_t place = lilac_layout_apply(&inner, index), to = 0;
-            for (uint32_t d = 0; d < 3; d++)
+            for (uint32_t d = 0; d < 3; d++) {
                 to |= lilac_layout_coordinate(&inner, place, d) << lilac_layout_in_start(&outer, d);
+            }
             assert_true(lilac_layout_apply(&result, index) == lilac_layout_apply(&outer, to));
         }
     }
@@ -118,8 +123,9 @@ static void check_inverse(const lilac_layout *layout, bool invertible) {
     assert_true(lilac_layout_invert(&inverse, layout, NULL) == invertible);
     assert_true((lilac_layout_is_injective(layout) && lilac_layout_is_surjective(layout)) ==
                 invertible);
-    if (!invertible)
+    if (!invertible) {
         return;
+    }
     assert_true(lilac_layout_compose(&unit, layout, &inverse, NULL));
     assert_true(is_identity(&unit));
     assert_true(lilac_layout_compose(&unit, &inverse, layout, NULL));
@@ -166,19 +172,22 @@ static void check_pseudo_inverse(const lilac_layout *layout) {
     assert_true(lilac_layout_compose(&unit, layout, &inverse, NULL));
     assert_true(is_identity(&unit));
     uint64_t free_bits = 0;
-    for (uint32_t i = 0; i < layout->in_count; i++)
+    for (uint32_t i = 0; i < layout->in_count; i++) {
         free_bits |= lilac_layout_free_bits(layout, layout->in[i].name)
                      << lilac_layout_in_start(layout, i);
+    }
     assert_int_equal(__builtin_popcountll(free_bits), layout->in_bits - layout->out_bits);
     for (uint64_t y = 0; layout->in_bits <= 10 && y < UINT64_C(1) << layout->out_bits; y++) {
         uint64_t x = 0;
-        while (lilac_layout_apply(layout, x) != y)
+        while (lilac_layout_apply(layout, x) != y) {
             x++;
+        }
         assert_true(lilac_layout_apply(&inverse, y) == x);
         assert_true((x & free_bits) == 0);
     }
-    for (uint32_t i = 0; i < inverse.in_bits; i++)
+    for (uint32_t i = 0; i < inverse.in_bits; i++) {
         assert_true((inverse.columns[i] & free_bits) == 0);
+    }
 }
 
 static void pseudo_inverse_is_the_smallest(void **state) {
@@ -189,10 +198,11 @@ static void pseudo_inverse_is_the_smallest(void **state) {
         layout_of(&layout, &in, &out,
                   (const uint64_t[]){bits & 3, bits >> 2 & 3, bits >> 4 & 3, bits >> 6});
         lilac_reason why;
-        if (lilac_layout_is_surjective(&layout))
+        if (lilac_layout_is_surjective(&layout)) {
             check_pseudo_inverse(&layout);
-        else
+        } else {
             assert_false(lilac_layout_pseudoinvert(&layout, &layout, &why));
+        }
     }
     lilac_random random;
     lilac_random_seed(&random, 24);
@@ -225,10 +235,11 @@ static void conversion_reaches_the_same_element(void **state) {
         for (uint32_t k = 0; k < 2; k++) {
             uint32_t from = onto + random_below(&random, MAX_BITS - onto + 1);
             in[k] = cut(&random, hardware, from);
-            if (units)
+            if (units) {
                 distributed_columns(columns[k], &random, from, onto);
-            else
+            } else {
                 surjective_columns(columns[k], &random, from, onto);
+            }
         }
         layout_of(&a, &in[0], &out, columns[0]);
         layout_of(&b, &in[1], &out, columns[1]);
@@ -240,8 +251,9 @@ static void conversion_reaches_the_same_element(void **state) {
             lilac_layout partly = a;
             uint32_t kept = in[0].bits[0];
             random_columns(partly.columns + kept, &random, a.in_bits - kept, onto);
-            if (lilac_layout_is_surjective(&partly))
+            if (lilac_layout_is_surjective(&partly)) {
                 b = partly;
+            }
         }
         lilac_layout_permute_outs(&moved, &a, orders[i % 2]);
         assert_true(lilac_layout_invert_compose(&conversion, &moved, &b, NULL));
@@ -252,8 +264,9 @@ static void conversion_reaches_the_same_element(void **state) {
             const char *name = a.in[k].name;
             int other = lilac_layout_in(&b, name);
             bool same = other >= 0 && a.in[k].bits == b.in[other].bits;
-            for (uint32_t n = 0; same && n < a.in[k].bits; n++)
+            for (uint32_t n = 0; same && n < a.in[k].bits; n++) {
                 same = lilac_layout_column(&a, name, n) == lilac_layout_column(&b, name, n);
+            }
             for (uint32_t n = 0; n < a.in[k].bits; n++) {
                 uint64_t expected = same ? UINT64_C(1)
                                                << (lilac_layout_in_start(&b, (uint32_t)other) + n)
@@ -337,8 +350,9 @@ static void slice_forgets_a_coordinate(void **state) {
         uint32_t dim = random_below(&random, out.count), kept = 0;
         const char *names[5] = {NULL};
         for (uint32_t k = 0; k < out.count; k++) {
-            if (k != dim)
+            if (k != dim) {
                 names[kept++] = tensor[k];
+            }
         }
         lilac_layout_slice(&slice, &layout, dim);
         assert_true(lilac_layout_sublayout(&sub, &layout, NULL, names, NULL));
@@ -378,26 +392,30 @@ static void shape_operations_permute(void **state) {
             order[k] = order[at];
             order[at] = k;
         }
-        for (uint32_t k = 0; k < out.count; k++)
+        for (uint32_t k = 0; k < out.count; k++) {
             inverse[order[k]] = k;
+        }
         lilac_layout_transpose(&moved, &layout, order);
         assert_int_equal(lilac_layout_rank(&moved), lilac_layout_rank(&layout));
         uint64_t index = lilac_random_next(&random) & ((UINT64_C(1) << from) - 1);
         uint64_t before = lilac_layout_apply(&layout, index),
                  after = lilac_layout_apply(&moved, index);
-        for (uint32_t k = 0; k < out.count; k++)
+        for (uint32_t k = 0; k < out.count; k++) {
             assert_true(lilac_layout_coordinate(&moved, after, k) ==
                         lilac_layout_coordinate(&layout, before, order[k]));
+        }
         lilac_layout_transpose(&back, &moved, inverse);
         assert_true(lilac_layout_equal(&back, &layout));
 
         assert_true(lilac_layout_reshape(&moved, &layout, shape.count, shape.bits, NULL));
         after = lilac_layout_apply(&moved, index);
         uint64_t number = 0, renumbered = 0;
-        for (uint32_t k = 0; k < out.count; k++)
+        for (uint32_t k = 0; k < out.count; k++) {
             number = number << out.bits[k] | lilac_layout_coordinate(&layout, before, k);
-        for (uint32_t k = 0; k < shape.count; k++)
+        }
+        for (uint32_t k = 0; k < shape.count; k++) {
             renumbered = renumbered << shape.bits[k] | lilac_layout_coordinate(&moved, after, k);
+        }
         assert_true(number == renumbered);
         assert_true(lilac_layout_reshape(&back, &moved, out.count, out.bits, NULL));
         assert_true(lilac_layout_equal(&back, &layout));
@@ -420,17 +438,20 @@ static void equivalence_forgets_order(void **state) {
         random_columns(columns, &random, from, onto);
         layout_of(&layout, &in, &out, columns);
         uint32_t reversed[4];
-        for (uint32_t k = 0; k < out.count; k++)
+        for (uint32_t k = 0; k < out.count; k++) {
             reversed[k] = out.count - 1 - k;
+        }
         lilac_layout_permute_outs(&moved, &layout, reversed);
         /* The inputs too, by hand: the last one first. */
         lilac_layout inputs_moved = moved;
         inputs_moved.in[0] = moved.in[in.count - 1];
-        for (uint32_t k = 1; k < in.count; k++)
+        for (uint32_t k = 1; k < in.count; k++) {
             inputs_moved.in[k] = moved.in[k - 1];
+        }
         uint32_t last = in.bits[in.count - 1];
-        for (uint32_t k = 0; k < from; k++)
+        for (uint32_t k = 0; k < from; k++) {
             inputs_moved.columns[(k + last) % from] = moved.columns[k];
+        }
         assert_true(lilac_layout_equivalent(&layout, &inputs_moved));
         assert_true(lilac_layout_equivalent(&inputs_moved, &layout));
         assert_true(lilac_layout_equal(&layout, &inputs_moved) ==
@@ -466,8 +487,9 @@ static void print_then_read_is_nothing(void **state) {
         const lilac_encoding *encoding = lilac_encoding_read(&scanner, NULL);
         assert_non_null(encoding);
         int64_t shape[4];
-        for (uint32_t k = 0; k < out.count; k++)
+        for (uint32_t k = 0; k < out.count; k++) {
             shape[k] = INT64_C(1) << out.bits[k];
+        }
         lilac_layout read;
         assert_true(lilac_encoding_layout(context, &read, encoding, out.count, shape));
         assert_true(lilac_layout_equal(&read, &layout));

@@ -314,8 +314,9 @@ static void building_is_refused(void **state) {
            "more than 64 input bits with 'block'", &layout, &before);
     expect(lilac_layout_add_in(&layout, "block", UINT32_MAX, many, &why), &why,
            "more than 64 input bits with 'block'", &layout, &before);
-    for (char name[] = "a"; layout.in_count < LILAC_LAYOUT_MAX_DIMS; name[0]++)
+    for (char name[] = "a"; layout.in_count < LILAC_LAYOUT_MAX_DIMS; name[0]++) {
         assert_true(lilac_layout_add_in(&layout, name, 0, NULL, NULL));
+    }
     before = layout;
     expect(lilac_layout_add_in(&layout, "block", 0, NULL, &why), &why, "more than 24 inputs",
            &layout, &before);
@@ -339,8 +340,9 @@ static void algebra_is_refused(void **state) {
     expect(lilac_layout_product(&result, &layout, &other, &why), &why,
            "the product has more than 64 output bits", &result, &layout);
     lilac_layout_init(&other);
-    for (char name[] = "a"; other.in_count < LILAC_LAYOUT_MAX_DIMS; name[0]++)
+    for (char name[] = "a"; other.in_count < LILAC_LAYOUT_MAX_DIMS; name[0]++) {
         assert_true(lilac_layout_add_in(&other, name, 0, NULL, NULL));
+    }
     expect(lilac_layout_product(&result, &layout, &other, &why), &why,
            "the product has more than 24 inputs", &result, &layout);
 

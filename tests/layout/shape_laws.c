@@ -35,17 +35,19 @@ static void bases_and_masks_make_the_layout(void **state) {
         random_layout(&layout, &random);
         lilac_layout_masks(masks, &layout);
         uint64_t index = any_index(&random, &layout), place = 0;
-        for (uint32_t k = 0; k < layout.out_bits; k++)
+        for (uint32_t k = 0; k < layout.out_bits; k++) {
             place |= (uint64_t)__builtin_parityll(masks[k] & index) << k;
+        }
         assert_true(place == lilac_layout_apply(&layout, index));
         assert_true(lilac_layout_from_masks(&again, layout.in_count, layout.in, layout.out_count,
                                             layout.out, masks, NULL));
         assert_true(lilac_layout_equal(&again, &layout));
 
         for (uint32_t k = 0; k < layout.in_bits; k++) {
-            for (uint32_t d = 0; d < layout.out_count; d++)
+            for (uint32_t d = 0; d < layout.out_count; d++) {
                 coordinates[k * layout.out_count + d] =
                     lilac_layout_coordinate(&layout, layout.columns[k], d);
+            }
         }
         assert_true(lilac_layout_from_bases(&again, layout.in_count, layout.in, layout.out_count,
                                             layout.out, coordinates, NULL));
@@ -60,9 +62,10 @@ static void bases_and_masks_make_the_layout(void **state) {
                                             outs, coordinates, NULL));
         for (uint32_t d = 0; d < layout.out_count; d++) {
             bool used = again.out[d].bits == 0;
-            for (uint32_t k = 0; k < layout.in_bits && !used; k++)
+            for (uint32_t k = 0; k < layout.in_bits && !used; k++) {
                 used =
                     lilac_layout_coordinate(&again, again.columns[k], d) >> (again.out[d].bits - 1);
+            }
             assert_true(used);
             assert_true(
                 lilac_layout_resize_out(&again, &again, outs[d].name, layout.out[d].bits, NULL));
@@ -82,8 +85,9 @@ static void strides_and_orders_number_elements(void **state) {
         assert_true(
             lilac_layout_strided(&layout, bits, UINT64_C(1) << shift, "lane", "dim0", NULL));
         assert_int_equal(layout.out_bits, bits + shift);
-        for (uint64_t x = 0; x < UINT64_C(1) << bits; x++)
+        for (uint64_t x = 0; x < UINT64_C(1) << bits; x++) {
             assert_true(lilac_layout_apply(&layout, x) == x << shift);
+        }
 
         uint32_t rank = 1 + random_below(&random, 4), sizes[4], order[4];
         for (uint32_t k = 0; k < rank; k++) {
@@ -96,9 +100,10 @@ static void strides_and_orders_number_elements(void **state) {
         assert_true(lilac_layout_is_bijective(&layout) && lilac_layout_is_memory(&layout));
         for (uint64_t x = 0; x < UINT64_C(1) << layout.in_bits; x++) {
             uint64_t place = lilac_layout_apply(&layout, x), number = 0;
-            for (uint32_t k = rank; k-- > 0;)
+            for (uint32_t k = rank; k-- > 0;) {
                 number =
                     number << sizes[order[k]] | lilac_layout_coordinate(&layout, place, order[k]);
+            }
             assert_true(number == x);
         }
     }
@@ -190,8 +195,9 @@ static void cutting_and_flattening_move_nothing(void **state) {
 
         /* Row-major reshape is this one between two reversals of the outputs. */
         uint32_t order[4], sizes[4];
-        for (uint32_t k = 0; k < layout.out_count; k++)
+        for (uint32_t k = 0; k < layout.out_count; k++) {
             order[k] = layout.out_count - 1 - k;
+        }
         lilac_layout_permute_outs(&other, &layout, order);
         lilac_layout_dim turned[4];
         for (uint32_t k = 0; k < shape.out_count; k++) {
@@ -199,8 +205,9 @@ static void cutting_and_flattening_move_nothing(void **state) {
             turned[shape.out_count - 1 - k] = shape.out[k];
         }
         assert_true(lilac_layout_reshape_outs(&other, &other, shape.out_count, turned, NULL));
-        for (uint32_t k = 0; k < shape.out_count; k++)
+        for (uint32_t k = 0; k < shape.out_count; k++) {
             order[k] = shape.out_count - 1 - k;
+        }
         lilac_layout_permute_outs(&other, &other, order);
         assert_true(lilac_layout_reshape(&again, &layout, shape.out_count, sizes, NULL));
         assert_true(lilac_layout_equal(&again, &other));
@@ -240,8 +247,9 @@ static void side_by_side(void **state) {
         /* Each half is a sublayout of the whole. */
         assert_true(lilac_layout_concat_outs(&b, &b, &a, NULL));
         const char *names[5] = {NULL};
-        for (uint32_t k = 0; k < out_a.count; k++)
+        for (uint32_t k = 0; k < out_a.count; k++) {
             names[k] = tensor[k];
+        }
         assert_true(lilac_layout_sublayout(&both, &b, NULL, names, NULL));
         assert_true(lilac_layout_equal(&both, &a));
     }
@@ -279,8 +287,9 @@ static void sizes_change_only_what_is_new(void **state) {
         uint64_t place = lilac_layout_apply(&layout, index), to = lilac_layout_apply(&sized, index);
         for (uint32_t d = 0; d < layout.out_count; d++) {
             uint64_t coordinate = lilac_layout_coordinate(&layout, place, d);
-            if (d == dim)
+            if (d == dim) {
                 coordinate &= (UINT64_C(1) << bits) - 1;
+            }
             assert_true(lilac_layout_coordinate(&sized, to, d) == coordinate);
         }
         if (bits >= old) {
@@ -301,10 +310,11 @@ static void fitting_wraps_and_broadcasts(void **state) {
         uint64_t columns[10];
         uint32_t onto = random_below(&random, 7), from = onto + random_below(&random, 3), more = 0;
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto);
-        if (i % 2 == 0)
+        if (i % 2 == 0) {
             distributed_columns(columns, &random, from, onto);
-        else
+        } else {
             surjective_columns(columns, &random, from, onto);
+        }
         layout_of(&layout, &in, &out, columns);
         uint32_t bits[4], order[4];
         for (uint32_t d = 0; d < out.count; d++) {
@@ -423,8 +433,9 @@ static void additive_bits_are_the_largest_set(void **state) {
         parts in = cut(&random, hardware, from), out = cut(&random, tensor, onto);
         if (i % 2 == 0) {
             random_columns(columns, &random, from, onto);
-            for (uint32_t k = 0; k < from; k++) /* few bits set */
+            for (uint32_t k = 0; k < from; k++) { /* few bits set */
                 columns[k] &= lilac_random_next(&random) & lilac_random_next(&random);
+            }
         } else {
             distributed_columns(columns, &random, from, from < onto ? from : onto);
         }
@@ -457,19 +468,22 @@ static void free_bits_hold_copies(void **state) {
         surjective_columns(columns, &random, from, onto);
         layout_of(&layout, &in, &out, columns);
         uint64_t mask = lilac_layout_free_mask(&layout), together = 0;
-        for (uint32_t k = 0; k < in.count; k++)
+        for (uint32_t k = 0; k < in.count; k++) {
             together |= lilac_layout_free_bits(&layout, hardware[k])
                         << lilac_layout_in_start(&layout, k);
+        }
         assert_true(together == mask);
         for (uint64_t x = 0; x < UINT64_C(1) << from; x++) {
-            if ((x & mask) != 0)
+            if ((x & mask) != 0) {
                 continue;
+            }
             uint64_t place = lilac_layout_apply(&layout, x);
             assert_false(seen[place >> 6] >> (place & 63) & 1);
             seen[place >> 6] |= UINT64_C(1) << (place & 63);
         }
-        for (uint64_t place = 0; place < UINT64_C(1) << onto; place++)
+        for (uint64_t place = 0; place < UINT64_C(1) << onto; place++) {
             assert_true(seen[place >> 6] >> (place & 63) & 1);
+        }
     }
 }
 
@@ -485,21 +499,24 @@ static void replicated_bits_have_origins(void **state) {
         uint64_t sums = 1,
                  span[64] = {0}; /* members of the span of the columns so far, from 0 on */
         random_layout(&layout, &random);
-        if (layout.out_bits > 6)
+        if (layout.out_bits > 6) {
             continue;
+        }
         lilac_layout_find_replication(&replication, layout.columns, layout.in_bits);
         assert_true(replication.replicated == lilac_layout_free_mask(&layout));
         for (uint32_t k = 0; k < layout.in_bits; k++) {
             const uint64_t column = layout.columns[k], own = UINT64_C(1) << k;
             bool known = false;
-            for (uint64_t s = 0; s < sums; s++)
+            for (uint64_t s = 0; s < sums; s++) {
                 known |= span[s] == column;
+            }
             assert_true(((replication.replicated & own) != 0) == known);
             assert_true((replication.origin[k] & replication.replicated) == 0);
             assert_true(known ? replication.origin[k] < own : replication.origin[k] == own);
             assert_true(lilac_layout_apply(&layout, replication.origin[k]) == column);
-            for (uint64_t s = 0; !known && s < sums; s++)
+            for (uint64_t s = 0; !known && s < sums; s++) {
                 span[sums + s] = span[s] ^ column;
+            }
             sums <<= !known;
         }
     }
@@ -519,10 +536,12 @@ static void ranges_are_applied_one_by_one(void **state) {
         random_layout(&layout, &random);
         uint64_t size = UINT64_C(1) << layout.in_bits;
         uint64_t first = lilac_random_below(&random, size), count = size - first;
-        if (count > MOST)
+        if (count > MOST) {
             count = MOST;
-        if (i % 2 == 0)
+        }
+        if (i % 2 == 0) {
             count = lilac_random_below(&random, count + 1);
+        }
         memset(wide, 0xAA, sizeof wide);
         assert_true(lilac_layout_apply_range(wide, &layout, first, count, NULL));
         assert_true(lilac_layout_apply_range32(narrow, &layout, first, count, NULL));
@@ -531,16 +550,19 @@ static void ranges_are_applied_one_by_one(void **state) {
             assert_true(narrow[k] == wide[k]);
             indices[k] = any_index(&random, &layout);
         }
-        if (count < MOST)
+        if (count < MOST) {
             assert_true(wide[count] == UINT64_C(0xAAAAAAAAAAAAAAAA));
+        }
         for (uint32_t d = 0; d < layout.out_count; d++) {
             assert_true(lilac_layout_coordinates32(narrow, &layout, d, first, count, NULL));
-            for (uint64_t k = 0; k < count; k++)
+            for (uint64_t k = 0; k < count; k++) {
                 assert_true(narrow[k] == coordinate_named(&layout, wide[k], tensor[d]));
+            }
         }
         assert_true(lilac_layout_apply_each(wide, &layout, indices, count, NULL));
-        for (uint64_t k = 0; k < count; k++)
+        for (uint64_t k = 0; k < count; k++) {
             assert_true(wide[k] == lilac_layout_apply(&layout, indices[k]));
+        }
         assert_true(lilac_layout_apply_each(indices, &layout, indices, count, NULL));
         assert_true(count == 0 || memcmp(indices, wide, count * sizeof wide[0]) == 0);
     }

@@ -681,16 +681,19 @@ static void rows_are_steps(void **state) {
         harness_open(&h, kernel, 4, true);
         /* the first row's alone */
         assert_int_equal(count_text(lilac_text_get(&h.text), "= mul %"), 1);
-        for (int32_t k = 0; k < 16384; k++)
+        for (int32_t k = 0; k < 16384; k++) {
             x[k] = k;
+        }
         const buffer buffers[] = {{x, sizeof x}, {y, sizeof y}};
         int64_t first = distances[i] < 0 ? -20 : 3, distance = distances[i] < 0 ? -60 : 20;
         distance = distances[i] == 200 ? 200 : distance;
         const int64_t scalars[] = {first, distances[i]};
         harness_run(&h, 1, buffers, 2, scalars, 2);
-        for (int64_t r = 0; r < 16; r++)
-            for (int64_t c = 0; c < 128; c++)
+        for (int64_t r = 0; r < 16; r++) {
+            for (int64_t c = 0; c < 128; c++) {
                 assert_int_equal(y[r * 128 + c], (first + r) * distance + c);
+            }
+        }
         harness_close(&h);
     }
 }

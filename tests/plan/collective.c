@@ -25,8 +25,9 @@ static lilac_layout deal(uint32_t rows, uint32_t columns, const char *order) {
         uint32_t input = order[i] == 'r' ? 0 : order[i] == 'l' ? 1 : 2;
         lists[input][counts[input]++] = UINT64_C(1) << i;
     }
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3; i++) {
         assert_true(lilac_layout_add_in(&layout, names[i], counts[i], lists[i], NULL));
+    }
     assert_true(lilac_layout_add_in(&layout, "block", 0, NULL, NULL));
     return layout;
 }

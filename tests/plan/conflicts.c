@@ -13,8 +13,9 @@ static bool read_pair(lilac_context *context, const char *type, const char *memd
                       lilac_encoding_tensor *tensor, lilac_encoding_memdesc *memory) {
     lilac_scanner scanner;
     lilac_scanner_init(&scanner, context, lilac_source_add(context, "type", type, strlen(type)));
-    if (!lilac_encoding_read_tensor(&scanner, NULL, tensor))
+    if (!lilac_encoding_read_tensor(&scanner, NULL, tensor)) {
         return false;
+    }
     lilac_scanner_init(&scanner, context,
                        lilac_source_add(context, "memdesc", memdesc, strlen(memdesc)));
     return lilac_encoding_read_memdesc(&scanner, NULL, memory);
@@ -26,11 +27,13 @@ static lilac_plan_access access_of(const char *type, const char *memdesc, uint32
     lilac_encoding_memdesc memory;
     lilac_plan_access access;
     lilac_reason why;
-    if (!read_pair(context, type, memdesc, &tensor, &memory))
+    if (!read_pair(context, type, memdesc, &tensor, &memory)) {
         fail_msg("not read: %s %s", type, memdesc);
+    }
     if (!lilac_plan_access_init(&access, &tensor.layout, &memory.layout, bits,
-                                lilac_arch_find("sm_90a"), &why))
+                                lilac_arch_find("sm_90a"), &why)) {
         fail_msg("%s %s: %s", type, memdesc, why.text);
+    }
     lilac_context_destroy(context);
     return access;
 }
@@ -46,8 +49,9 @@ static bool same_text(const char *a, const char *b, const char *key) {
 /* The line of the list for a pair, or NULL. */
 static const char *find_listed(char *const *list, uint32_t count, const char *line) {
     for (uint32_t i = 0; i < count; i++) {
-        if (same_text(list[i], line, "type") && same_text(list[i], line, "memdesc"))
+        if (same_text(list[i], line, "type") && same_text(list[i], line, "memdesc")) {
             return list[i];
+        }
     }
     return NULL;
 }
@@ -130,8 +134,9 @@ static void triton(void **state) {
     free(lines.line);
     assert_int_equal(count, 849);
     assert_int_equal(found, listed);
-    for (uint32_t i = 0; i < listed; i++)
+    for (uint32_t i = 0; i < listed; i++) {
         free(list[i]);
+    }
 }
 
 /* ---- a transpose of 16x32 words in one warp ---------------------------------------------- */
@@ -157,10 +162,12 @@ static void transpose_layouts(lilac_layout *store, lilac_layout *load) {
  */
 static void swizzled(lilac_layout *memory, const uint64_t *swizzle) {
     uint64_t offsets[9];
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < 5; i++) {
         offsets[i] = (uint64_t)COLUMN << i;
-    for (uint32_t i = 0; i < 4; i++)
+    }
+    for (uint32_t i = 0; i < 4; i++) {
         offsets[5 + i] = ((uint64_t)ROW << i) + COLUMN * swizzle[i];
+    }
     lilac_layout_init(memory);
     assert_true(lilac_layout_add_out(memory, "dim0", 4, NULL));
     assert_true(lilac_layout_add_out(memory, "dim1", 5, NULL));
@@ -200,13 +207,15 @@ static void all_swizzles(void **state) {
     (void)state;
     for (uint32_t toggles = 0; toggles < 1 << 20; toggles += STRIDE) {
         uint64_t lanes[5] = {0, 0, 0, 0, 4};
-        for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t i = 0; i < 4; i++) {
             lanes[i] = 4 * ((32U << i) + (toggles >> 5 * i & 31));
+        }
         uint32_t depth[32] = {0}, most = 0;
         for (uint32_t lane = 0; lane < 32; lane++) { /* all words are different */
             uint64_t address = 0;
-            for (uint32_t i = 0; i < 5; i++)
+            for (uint32_t i = 0; i < 5; i++) {
                 address ^= lane >> i & 1 ? lanes[i] : 0;
+            }
             uint32_t *here = &depth[address / 4 % 32];
             most = ++*here > most ? *here : most;
         }
@@ -226,10 +235,11 @@ static void transaction_lanes(void **state) {
         {"gfx950", 8, 32}, {"gfx950", 16, 16}, {"gfx1201", 4, 32},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(
             lilac_plan_transaction_lanes(lilac_arch_find(cases[i].arch), cases[i].bytes),
             cases[i].lanes);
+    }
 }
 
 /* ---- refusals ---------------------------------------------------------------------------- */
@@ -246,8 +256,9 @@ static lilac_layout ladders(uint32_t out_bits, const ladder *inputs) {
     assert_true(lilac_layout_add_out(&layout, "dim0", out_bits, NULL));
     for (; inputs->in != NULL; inputs++) {
         uint64_t columns[64];
-        for (uint32_t i = 0; i < inputs->bits; i++)
+        for (uint32_t i = 0; i < inputs->bits; i++) {
             columns[i] = UINT64_C(1) << (inputs->first + i);
+        }
         assert_true(lilac_layout_add_in(&layout, inputs->in, inputs->bits, columns, NULL));
     }
     return layout;
@@ -284,16 +295,18 @@ static void refusals(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t bits = 0;
-        for (const ladder *in = cases[i].tensor; in->in != NULL; in++)
+        for (const ladder *in = cases[i].tensor; in->in != NULL; in++) {
             bits += in->bits;
+        }
         lilac_layout tensor = ladders(bits, cases[i].tensor);
         lilac_layout memory = ladders(cases[i].memory_bits, cases[i].memory);
         lilac_plan_access access;
         lilac_reason why = {""};
         assert_false(lilac_plan_access_init(&access, &tensor, &memory, cases[i].bits,
                                             lilac_arch_find("sm_90a"), &why));
-        if (strstr(why.text, cases[i].why) == NULL)
+        if (strstr(why.text, cases[i].why) == NULL) {
             fail_msg("'%s' does not say '%s'", why.text, cases[i].why);
+        }
         assert_false(lilac_plan_access_init(&access, &tensor, &memory, cases[i].bits,
                                             lilac_arch_find("sm_90a"), NULL));
     }

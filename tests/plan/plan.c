@@ -17,8 +17,9 @@ static lilac_layout read_layout(const char *type) {
     lilac_encoding_tensor tensor;
     lilac_scanner scanner;
     lilac_scanner_init(&scanner, context, lilac_source_add(context, "type", type, strlen(type)));
-    if (!lilac_encoding_read_tensor(&scanner, NULL, &tensor))
+    if (!lilac_encoding_read_tensor(&scanner, NULL, &tensor)) {
         fail_msg("not read: %s", type);
+    }
     const lilac_layout layout = tensor.layout;
     lilac_context_destroy(context);
     return layout;
@@ -46,13 +47,16 @@ static lilac_plan_conversion plan_between(const lilac_layout *source, const lila
     lilac_plan_conversion plan;
     lilac_reason why;
     run_state state;
-    if (!lilac_plan_conversion_init(&plan, source, target, bits, &options, hopper(), &why))
+    if (!lilac_plan_conversion_init(&plan, source, target, bits, &options, hopper(), &why)) {
         fail_msg("refused: %s", why.text);
+    }
     run_start(&state, &plan, source);
-    for (uint32_t i = 0; i < plan.step_count && state.broken == NULL; i++)
+    for (uint32_t i = 0; i < plan.step_count && state.broken == NULL; i++) {
         run_step(&state, &plan, i);
-    if (state.broken != NULL)
+    }
+    if (state.broken != NULL) {
         fail_msg("%s", state.broken);
+    }
     assert_int_equal(state.register_bits, plan.target_register_bits);
     assert_true(run_holds(&state, target));
     free(state.element);
@@ -321,12 +325,14 @@ static lilac_layout columns_of(uint32_t registers, uint32_t lanes, uint32_t warp
     const uint32_t bits[] = {registers, lanes, warps, blocks};
     lilac_layout layout;
     uint64_t columns[64];
-    for (uint32_t i = 0; i < 64; i++)
+    for (uint32_t i = 0; i < 64; i++) {
         columns[i] = UINT64_C(1) << i;
+    }
     lilac_layout_init(&layout);
     assert_true(lilac_layout_add_out(&layout, "dim0", registers + lanes + warps + blocks, NULL));
-    for (uint32_t i = 0, at = 0; i < 4; at += bits[i++])
+    for (uint32_t i = 0, at = 0; i < 4; at += bits[i++]) {
         assert_true(lilac_layout_add_in(&layout, names[i], bits[i], columns + at, NULL));
+    }
     return layout;
 }
 
@@ -389,18 +395,22 @@ static void names(void **state) {
     static const char *const kinds[] = {"none", "registers", "shuffles", "shared", "cluster"};
     static const char *const instructions[] = {"vector", "matrix", "matrix transposed"};
     static const char *const barriers[] = {"warp", "group", "block", "cluster"};
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < 5; i++) {
         assert_string_equal(lilac_plan_kind_name((lilac_plan_kind)i), kinds[i]);
-    for (uint32_t i = 0; i < 3; i++)
+    }
+    for (uint32_t i = 0; i < 3; i++) {
         assert_string_equal(lilac_plan_instruction_name((lilac_plan_instruction)i),
                             instructions[i]);
-    for (uint32_t i = 0; i < 4; i++)
+    }
+    for (uint32_t i = 0; i < 4; i++) {
         assert_string_equal(lilac_plan_barrier_name((lilac_plan_barrier)i), barriers[i]);
+    }
 }
 
 static void expect_text(const lilac_text *text, const char *part) {
-    if (strstr(lilac_text_get(text), part) == NULL)
+    if (strstr(lilac_text_get(text), part) == NULL) {
         fail_msg("'%s' is not in:\n%s", part, lilac_text_get(text));
+    }
 }
 
 static void in_words(void **state) {

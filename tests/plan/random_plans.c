@@ -23,16 +23,20 @@ static void check_plan(const random_pair *pair, uint32_t bits, const lilac_plan_
     for (uint32_t step = 0; step < plan->step_count && state.broken == NULL; step++) {
         run_step(&state, plan, step);
         lilac_plan_conversion_layout(&said, plan, &pair->source, step + 1);
-        if (state.broken == NULL && !run_holds(&state, &said))
+        if (state.broken == NULL && !run_holds(&state, &said)) {
             state.broken = "a step does not give the layout that it is said to give";
+        }
     }
-    if (state.broken == NULL && state.register_bits != plan->target_register_bits)
+    if (state.broken == NULL && state.register_bits != plan->target_register_bits) {
         state.broken = "another number of registers";
-    if (state.broken == NULL && !run_holds(&state, &pair->target))
+    }
+    if (state.broken == NULL && !run_holds(&state, &pair->target)) {
         state.broken = "the plan does not end in the target";
+    }
     free(state.element);
-    if (state.broken != NULL)
+    if (state.broken != NULL) {
         fail_pair(pair, bits, state.broken);
+    }
 }
 
 /* The sum of the steps. */
@@ -53,10 +57,12 @@ static void check_price(const random_pair *pair, uint32_t bits, const lilac_plan
         }
     }
     price.cycles = lilac_plan_price_cycles(&price, plan->staging.barrier, plan->arch);
-    if (memcmp(&price, &plan->price, sizeof price) != 0)
+    if (memcmp(&price, &plan->price, sizeof price) != 0) {
         fail_pair(pair, bits, "the price is not the sum of the steps");
-    if (!staging && price.stores + price.loads != 0)
+    }
+    if (!staging && price.stores + price.loads != 0) {
         fail_pair(pair, bits, "stores without a shared-memory exchange");
+    }
 }
 
 static void random_pairs(void **state) {
@@ -77,8 +83,9 @@ static void random_pairs(void **state) {
         random_space_init(&space, &random, 5, warps, blocks, bits, 4);
         random_pair_init(&pair, &random, context, &space);
         if (!lilac_plan_conversion_init(&plans[0], &pair.source, &pair.target, bits, NULL,
-                                        lilac_arch_find("sm_90a"), &why))
+                                        lilac_arch_find("sm_90a"), &why)) {
             fail_pair(&pair, bits, why.text);
+        }
         check_plan(&pair, bits, &plans[0]);
         check_price(&pair, bits, &plans[0]);
         kinds[plans[0].kind]++;
@@ -88,13 +95,15 @@ static void random_pairs(void **state) {
             lilac_plan_conversion *plan = &plans[strategy];
             if (!lilac_plan_conversion_init(plan, &pair.source, &pair.target, bits, &options,
                                             lilac_arch_find("sm_90a"), &why)) {
-                if (strategy != LILAC_PLAN_BY_SHUFFLES)
+                if (strategy != LILAC_PLAN_BY_SHUFFLES) {
                     fail_pair(&pair, bits, why.text);
+                }
                 continue;
             }
             check_plan(&pair, bits, plan);
-            if (plan->price.cycles < plans[0].price.cycles)
+            if (plan->price.cycles < plans[0].price.cycles) {
                 fail_pair(&pair, bits, "a way that was not taken is cheaper");
+            }
         }
     }
     for (uint32_t kind = 0; kind <= LILAC_PLAN_CLUSTER; kind++) {

@@ -30,12 +30,15 @@ static void to_layout(lilac_layout *layout, const columns *c, uint32_t bits) {
 
 static uint64_t element_at(const columns *c, uint32_t reg, uint32_t thread) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < c->registers; i++)
+    for (uint32_t i = 0; i < c->registers; i++) {
         sum ^= (reg >> i & 1) != 0 ? c->column[0][i] : 0;
-    for (uint32_t i = 0; i < c->lanes; i++)
+    }
+    for (uint32_t i = 0; i < c->lanes; i++) {
         sum ^= (thread >> i & 1) != 0 ? c->column[1][i] : 0;
-    for (uint32_t i = 0; i < c->warps; i++)
+    }
+    for (uint32_t i = 0; i < c->warps; i++) {
         sum ^= (thread >> (c->lanes + i) & 1) != 0 ? c->column[2][i] : 0;
+    }
     return sum;
 }
 
@@ -50,8 +53,9 @@ static void permute(lilac_random *random, uint64_t *vectors, uint32_t count) {
 
 static uint64_t combination(lilac_random *random, const uint64_t *vectors, uint32_t count) {
     uint64_t sum = 0, mask = lilac_random_next(random);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         sum ^= (mask >> i & 1) != 0 ? vectors[i] : 0;
+    }
     return sum;
 }
 
@@ -71,21 +75,25 @@ static void random_source(lilac_random *random, exchange *e) {
     a->registers = random_below(random, MAX_REGISTERS + 1);
     a->warps = random_below(random, MOST_WARPS + 1);
     const uint32_t all = a->registers + a->lanes + a->warps;
-    for (uint32_t i = 0; i < all; i++)
+    for (uint32_t i = 0; i < all; i++) {
         basis[i] = UINT64_C(1) << i;
+    }
     permute(random, basis, all);
     for (uint32_t i = 0; sums && i < 3 * all; i++) {
         const uint32_t to = random_below(random, all), from = random_below(random, all);
         basis[to] ^= to != from ? basis[from] : 0;
     }
-    for (uint32_t i = 0; i < a->registers; i++)
+    for (uint32_t i = 0; i < a->registers; i++) {
         a->column[0][i] = basis[used++];
-    for (uint32_t i = 0; i < a->lanes; i++)
+    }
+    for (uint32_t i = 0; i < a->lanes; i++) {
         a->column[1][i] = copies && random_below(random, 3) == 0
                               ? (random_below(random, 2) ? 0 : combination(random, basis, used))
                               : basis[used++];
-    for (uint32_t i = 0; i < a->warps; i++)
+    }
+    for (uint32_t i = 0; i < a->warps; i++) {
         a->column[2][i] = copies && random_below(random, 3) == 0 ? 0 : basis[used++];
+    }
     /* Only the elements there are: coordinates in terms of the basis that was used. */
     e->bits = used;
     for (uint32_t level = 0; level < 3; level++) {
@@ -94,8 +102,9 @@ static void random_source(lilac_random *random, exchange *e) {
         lilac_f2_echelon echelon;
         memcpy(matrix.column, basis, used * sizeof basis[0]);
         lilac_f2_reduce(&echelon, &matrix);
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
             assert_true(lilac_f2_solve(&echelon, a->column[level][i], &a->column[level][i]));
+        }
     }
 }
 
@@ -108,10 +117,12 @@ static void random_target(lilac_random *random, exchange *e) {
     uint32_t count = 0, chosen_count = 0, wanted;
     const uint32_t kind = random_below(random, 4);
     *b = *a;
-    for (uint32_t i = 0; i < a->registers; i++)
+    for (uint32_t i = 0; i < a->registers; i++) {
         own[count++] = a->column[0][i];
-    for (uint32_t i = 0; i < a->lanes; i++)
+    }
+    for (uint32_t i = 0; i < a->lanes; i++) {
         own[count++] = a->column[1][i];
+    }
     wanted = rank_of(own, count);
     memcpy(candidates, own, count * sizeof own[0]);
     if (kind == 1) {
@@ -124,11 +135,13 @@ static void random_target(lilac_random *random, exchange *e) {
             candidates[r] = candidates[l];
             candidates[l] = kept;
         }
-        if (random_below(random, 2))
+        if (random_below(random, 2)) {
             permute(random, candidates, a->registers);
+        }
     } else if (kind == 3) {
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
             candidates[i] = combination(random, own, count);
+        }
     } else {
         for (uint32_t i = random_below(random, 6); i > 0; i--) {
             const uint32_t to = random_below(random, count), from = random_below(random, count);
@@ -153,18 +166,21 @@ static void random_target(lilac_random *random, exchange *e) {
         }
     }
     assert_int_equal(rank_of(chosen, chosen_count), wanted);
-    if (random_below(random, 2))
+    if (random_below(random, 2)) {
         permute(random, b->column[0], b->registers);
-    for (uint32_t i = 0; i < a->warps; i++)
+    }
+    for (uint32_t i = 0; i < a->warps; i++) {
         b->column[2][i] ^= random_below(random, 2) ? combination(random, own, count) : 0;
+    }
 }
 
 static void fill(const network_block *block, const columns *c, uint32_t element_bytes) {
     for (uint32_t t = 0; t >> (c->lanes + c->warps) == 0; t++) {
         for (uint32_t r = 0; r >> c->registers == 0; r++) {
-            for (uint32_t byte = 0; byte < element_bytes; byte++)
+            for (uint32_t byte = 0; byte < element_bytes; byte++) {
                 *byte_of(block->words + t * block->stride, r, element_bytes, byte) =
                     element_byte(element_at(c, r, t), byte);
+            }
         }
     }
 }
@@ -172,9 +188,10 @@ static void fill(const network_block *block, const columns *c, uint32_t element_
 static void check(const network_block *block, const columns *c, uint32_t element_bytes) {
     for (uint32_t t = 0; t >> (c->lanes + c->warps) == 0; t++) {
         for (uint32_t r = 0; r >> c->registers == 0; r++) {
-            for (uint32_t byte = 0; byte < element_bytes; byte++)
+            for (uint32_t byte = 0; byte < element_bytes; byte++) {
                 assert_int_equal(*byte_of(block->words + t * block->stride, r, element_bytes, byte),
                                  element_byte(element_at(c, r, t), byte));
+            }
         }
     }
 }
@@ -186,15 +203,17 @@ static void count_ops(lilac_plan_price *sum, const lilac_plan_network *network) 
         sum->shuffles += network->ops[i].kind == LILAC_PLAN_WORD_SHUFFLE;
     }
     for (uint32_t i = 0; i < network->op_count && network->op_count < 200; i++) {
-        for (uint32_t k = 0; k < i; k++)
+        for (uint32_t k = 0; k < i; k++) {
             assert_int_not_equal(memcmp(&network->ops[i], &network->ops[k], sizeof network->ops[i]),
                                  0);
+        }
     }
     for (uint32_t i = 0; i < network->control_count; i++) {
-        for (uint32_t k = 0; k < i; k++)
+        for (uint32_t k = 0; k < i; k++) {
             assert_int_not_equal(
                 memcmp(&network->controls[i], &network->controls[k], sizeof network->controls[i]),
                 0);
+        }
     }
 }
 
@@ -279,14 +298,16 @@ static void random_renamings(void **state) {
         uint32_t words[1024] = {0};
         network_block block = {.stride = 1024, .words = words};
         columns a = {.registers = permutation.before_bits};
-        for (uint32_t i = 0; i < 16; i++)
+        for (uint32_t i = 0; i < 16; i++) {
             units[i] = i < a.registers ? UINT64_C(1) << i : 0;
+        }
         memcpy(a.column[0], units, sizeof units);
         permute(&random, units, a.registers);
         permutation.bits = random_below(&random, 2) ? a.registers : random_below(&random, 8);
         const bool sums = random_below(&random, 3) == 0;
-        for (uint32_t i = 0; i < permutation.bits; i++)
+        for (uint32_t i = 0; i < permutation.bits; i++) {
             permutation.from[i] = sums ? combination(&random, units, 16) : units[i];
+        }
         columns b = {.registers = permutation.bits};
         memcpy(b.column[0], permutation.from, sizeof permutation.from);
 

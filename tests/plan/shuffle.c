@@ -19,8 +19,9 @@ typedef struct places {
 
 static places identity(uint32_t registers, uint32_t lanes, uint32_t warps) {
     places p = {registers, lanes, warps, {0}};
-    for (uint32_t i = 0; i < registers + lanes + warps; i++)
+    for (uint32_t i = 0; i < registers + lanes + warps; i++) {
         p.column[i] = UINT64_C(1) << i;
+    }
     return p;
 }
 
@@ -50,10 +51,12 @@ static lilac_layout layout_of(const places *p, uint32_t bits) {
 
 static uint64_t element_at(const places *p, uint32_t reg, uint32_t thread) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < p->registers; i++)
+    for (uint32_t i = 0; i < p->registers; i++) {
         sum ^= (reg >> i & 1) != 0 ? p->column[i] : 0;
-    for (uint32_t i = 0; i < p->lanes + p->warps; i++)
+    }
+    for (uint32_t i = 0; i < p->lanes + p->warps; i++) {
         sum ^= (thread >> i & 1) != 0 ? p->column[p->registers + i] : 0;
+    }
     return sum;
 }
 
@@ -68,8 +71,9 @@ static lilac_plan_shuffle exchange(const places *a, const places *b, uint32_t bi
     lilac_reason why = {""};
     lilac_arena *arena = lilac_arena_create();
     if (!lilac_plan_shuffle_init(&shuffle, &source, &target, element_bits,
-                                 lilac_arch_find("sm_90a"), &why))
+                                 lilac_arch_find("sm_90a"), &why)) {
         fail_msg("%s", why.text);
+    }
     lilac_plan_price_shuffle(&price, &shuffle, element_bits, 1);
     assert_int_equal(price.shuffles, expected.shuffles);
     assert_int_equal(price.selects, expected.selects);
@@ -77,19 +81,25 @@ static lilac_plan_shuffle exchange(const places *a, const places *b, uint32_t bi
 
     network_block block = {a->lanes, a->warps, 1 << 10, NULL};
     block.words = lilac_arena_array(arena, uint32_t, (size_t)block.stride * threads);
-    for (uint32_t t = 0; t < threads; t++)
-        for (uint32_t r = 0; r >> a->registers == 0; r++)
-            for (uint32_t i = 0; i < bytes; i++)
+    for (uint32_t t = 0; t < threads; t++) {
+        for (uint32_t r = 0; r >> a->registers == 0; r++) {
+            for (uint32_t i = 0; i < bytes; i++) {
                 *byte_of(block.words + t * block.stride, r, bytes, i) =
                     element_byte(element_at(a, r, t), i);
+            }
+        }
+    }
     assert_true(lilac_plan_expand_shuffle(&network, arena, &shuffle, element_bits));
     assert_int_equal(network.op_count, expected.shuffles + expected.selects + expected.permutes);
     run_network(&block, &network);
-    for (uint32_t t = 0; t < threads; t++)
-        for (uint32_t r = 0; r >> b->registers == 0; r++)
-            for (uint32_t i = 0; i < bytes; i++)
+    for (uint32_t t = 0; t < threads; t++) {
+        for (uint32_t r = 0; r >> b->registers == 0; r++) {
+            for (uint32_t i = 0; i < bytes; i++) {
                 assert_int_equal(*byte_of(block.words + t * block.stride, r, bytes, i),
                                  element_byte(element_at(b, r, t), i));
+            }
+        }
+    }
     lilac_arena_destroy(arena);
     return shuffle;
 }
@@ -98,8 +108,9 @@ static void swap_of_one_bit(void **state) {
     places a = identity(R, L, 0), b = swapped(a, 1, R + 3);
     (void)state;
     lilac_plan_shuffle s = exchange(&a, &b, R + L, 32, (counts){8, 24, 0});
-    for (uint32_t i = 0; i < L; i++)
+    for (uint32_t i = 0; i < L; i++) {
         assert_int_equal(s.lane[i], UINT64_C(1) << i);
+    }
 }
 
 /* m swaps: 2m - 2^-m selects and 1 - 2^-m shuffles a register. */

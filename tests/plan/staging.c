@@ -73,8 +73,9 @@ static void one_bit_off(void **state) {
     assert_int_equal(r.staging.load.wavefronts, 16);
     assert_true(lilac_layout_invert(&inverse, &r.staging.memory, NULL));
     for (uint64_t m = 0; m < 16; m++) {
-        for (uint64_t n = 0; n < 32; n++)
+        for (uint64_t n = 0; n < 32; n++) {
             assert_int_equal(lilac_layout_apply(&inverse, m << M | n << N), 32 * m + (n ^ 2 * m));
+        }
     }
     /* Segments are graphs of injective maps from the rows' bits, over the columns' but the lowest,
      * to which it may be added or not: |GL(4, 2)| · 2^4 = 20160 · 16. */
@@ -94,8 +95,9 @@ static void all_toggles(void **state) {
         for (uint32_t i = 0; i < 4; i++) {
             const uint32_t toggled = toggles >> 5 * i & 31;
             lanes[i] = 4 * ((32u << i) + toggled);
-            for (uint32_t m = 0; m < 1u << i; m++)
+            for (uint32_t m = 0; m < 1u << i; m++) {
                 banks[m | 1u << i] = banks[m] ^ toggled;
+            }
         }
         lanes[4] = 4;
         for (uint32_t m = 0; m < 16; m++) {
@@ -104,9 +106,10 @@ static void all_toggles(void **state) {
             most = odd > most ? odd : most;
         }
         const uint32_t formula = lilac_plan_transaction_wavefronts(arch, 4, lanes, 5);
-        if (formula != most)
+        if (formula != most) {
             fail_msg("toggles %x: %u by the formula, %u in the fullest bank", toggles, formula,
                      most);
+        }
         by_wavefronts[formula]++;
     }
     /* Matrices by their rank without the lowest row: those with all of 4 are free of conflicts. */
@@ -127,10 +130,12 @@ static void textbook(void **state) {
     for (uint32_t shift = 0; shift < 2; shift++) {
         uint64_t columns[9];
         lilac_layout memory;
-        for (uint32_t i = 0; i < 5; i++)
+        for (uint32_t i = 0; i < 5; i++) {
             columns[i] = bit(N + i);
-        for (uint32_t i = 0; i < 4; i++)
+        }
+        for (uint32_t i = 0; i < 4; i++) {
             columns[5 + i] = bit(M + i) ^ bit(N + i + shift);
+        }
         lilac_layout_init(&memory);
         assert_true(lilac_layout_add_out(&memory, "dim0", 4, NULL));
         assert_true(lilac_layout_add_out(&memory, "dim1", 5, NULL));

@@ -28,21 +28,24 @@ static void drop_copies(lilac_layout *layout) {
     uint32_t count = 0;
     lilac_layout result;
     lilac_layout_init(&result);
-    for (uint32_t i = 0; i < layout->out_count; i++)
+    for (uint32_t i = 0; i < layout->out_count; i++) {
         assert_true(lilac_layout_add_out(&result, layout->out[i].name, layout->out[i].bits, NULL));
+    }
     for (uint32_t i = 0; i < bits; i++) {
         uint64_t rest = layout->columns[start + i];
-        while (rest != 0 && rows[63 - __builtin_clzll(rest)] != 0)
+        while (rest != 0 && rows[63 - __builtin_clzll(rest)] != 0) {
             rest ^= rows[63 - __builtin_clzll(rest)];
+        }
         if (rest != 0) {
             rows[63 - __builtin_clzll(rest)] = rest;
             kept[count++] = layout->columns[start + i];
         }
     }
     assert_true(lilac_layout_add_in(&result, "register", count, kept, NULL));
-    for (uint32_t in = 1; in < layout->in_count; in++)
+    for (uint32_t in = 1; in < layout->in_count; in++) {
         assert_true(lilac_layout_add_in(&result, layout->in[in].name, layout->in[in].bits,
                                         layout->columns + lilac_layout_in_start(layout, in), NULL));
+    }
     *layout = result;
 }
 
@@ -54,8 +57,9 @@ typedef struct tally {
 /* The memory holds every element of the tensor; without copies in blocks, once. */
 static void holds_all(const lilac_plan_staging *t, const lilac_layout *source) {
     assert_true(lilac_layout_is_surjective(&t->memory));
-    if (lilac_layout_in_bits(source, "block") == 0)
+    if (lilac_layout_in_bits(source, "block") == 0) {
         assert_true(lilac_layout_is_bijective(&t->memory));
+    }
 }
 
 /* What the model of an access to a given memory says of the same instructions. */
@@ -66,21 +70,26 @@ static void agrees_with_access(const lilac_plan_staging *t, const lilac_plan_per
     lilac_layout permuted;
     uint64_t columns[64];
     const uint32_t bits = before->bits;
-    if (t->store.instruction != LILAC_PLAN_VECTOR || t->round_bits > 0)
+    if (t->store.instruction != LILAC_PLAN_VECTOR || t->round_bits > 0) {
         return;
-    for (uint32_t i = 0; i < bits; i++)
+    }
+    for (uint32_t i = 0; i < bits; i++) {
         columns[i] = lilac_layout_apply(source, before->from[i]);
+    }
     lilac_layout_init(&permuted);
-    for (uint32_t i = 0; i < source->out_count; i++)
+    for (uint32_t i = 0; i < source->out_count; i++) {
         assert_true(
             lilac_layout_add_out(&permuted, source->out[i].name, source->out[i].bits, NULL));
+    }
     assert_true(lilac_layout_add_in(&permuted, "register", bits, columns, NULL));
-    for (uint32_t in = 1; in < source->in_count; in++)
+    for (uint32_t in = 1; in < source->in_count; in++) {
         assert_true(lilac_layout_add_in(&permuted, source->in[in].name, source->in[in].bits,
                                         source->columns + lilac_layout_in_start(source, in), NULL));
+    }
     if (!lilac_plan_access_init(&a, &permuted, &t->memory, element_bits, arch, NULL) ||
-        a.vector_bits != t->store.vector_bits)
+        a.vector_bits != t->store.vector_bits) {
         return;
+    }
     assert_int_equal(a.transaction_wavefronts, t->store.transaction_wavefronts);
     assert_int_equal(a.step_bits, t->store.step_bits);
     assert_int_equal(a.wavefronts,
@@ -96,10 +105,12 @@ static void try_pair(tally *n, lilac_random *random, const lilac_layout *source,
     lilac_plan_options options = {LILAC_PLAN_BY_SHARED, 0};
     const uint32_t bytes = element_bits / 8;
     uint32_t warps = 1u << lilac_layout_in_bits(source, "warp");
-    if (random_below(random, 6) == 0)
+    if (random_below(random, 6) == 0) {
         options.strategy = LILAC_PLAN_UNSWIZZLED;
-    if (random_below(random, 4) == 0)
+    }
+    if (random_below(random, 4) == 0) {
         options.scratch_bytes = ((uint64_t)bytes << source->out_bits) >> random_below(random, 4);
+    }
     if (!lilac_plan_staging_init(&step, source, target, element_bits, &options, arch, NULL)) {
         n->refused++;
         return;
@@ -131,8 +142,9 @@ static void try_pair(tally *n, lilac_random *random, const lilac_layout *source,
     n->matrices +=
         t->store.instruction != LILAC_PLAN_VECTOR || t->load.instruction != LILAC_PLAN_VECTOR;
     n->narrow += price.packs != 0;
-    if (lilac_layout_in_bits(source, "block") == 0)
+    if (lilac_layout_in_bits(source, "block") == 0) {
         assert_int_equal(bound->by_price, !bound->met);
+    }
     assert_false(bound->by_price && bound->met);
     if (bound->by_price) {
         /* Only words that are not a word's own registers cost what is not wavefronts, or accesses
@@ -198,10 +210,12 @@ static void read_small(small_side *s, const lilac_layout *layout) {
     s->registers = lilac_layout_in_bits(layout, "register");
     s->lanes = lilac_layout_in_bits(layout, "lane");
     s->warps = lilac_layout_in_bits(layout, "warp");
-    for (uint32_t i = 0; i < s->registers; i++)
+    for (uint32_t i = 0; i < s->registers; i++) {
         s->reg[i] = layout->columns[at++];
-    for (uint32_t i = 0; i < s->lanes + s->warps; i++)
+    }
+    for (uint32_t i = 0; i < s->lanes + s->warps; i++) {
         s->thread[i] = layout->columns[at++];
+    }
 }
 
 static uint32_t parity(uint64_t x) {
@@ -211,8 +225,9 @@ static uint32_t parity(uint64_t x) {
 /* All functionals of memory at a vector: its offset. */
 static uint64_t offset_of(const uint64_t *functional, uint32_t bits, uint64_t vector) {
     uint64_t offset = 0;
-    for (uint32_t i = 0; i < bits; i++)
+    for (uint32_t i = 0; i < bits; i++) {
         offset |= (uint64_t)parity(functional[i] & vector) << i;
+    }
     return offset;
 }
 
@@ -222,34 +237,41 @@ static uint64_t best_of(const small_side *s, const uint64_t *reg, const uint64_t
                         uint32_t bytes, const lilac_arch *arch, bool load) {
     uint64_t best = UINT64_MAX, rows[64];
     uint64_t threads = 0;
-    for (uint32_t i = 0; i < s->lanes + s->warps; i++)
+    for (uint32_t i = 0; i < s->lanes + s->warps; i++) {
         threads |= thread[i];
+    }
     memset(rows, 0, sizeof rows);
     for (uint32_t i = 0; i < s->registers; i++) {
         uint64_t rest = reg[i];
-        while (rest != 0 && rows[63 - __builtin_clzll(rest)] != 0)
+        while (rest != 0 && rows[63 - __builtin_clzll(rest)] != 0) {
             rest ^= rows[63 - __builtin_clzll(rest)];
-        if (rest != 0)
+        }
+        if (rest != 0) {
             rows[63 - __builtin_clzll(rest)] = rest;
+        }
     }
     for (uint32_t v = 0; v <= s->registers && bytes << v <= arch->vector_bytes; v++) {
         if (v > 0) {
             uint64_t rest = UINT64_C(1) << (v - 1);
-            while (rest != 0 && rows[63 - __builtin_clzll(rest)] != 0)
+            while (rest != 0 && rows[63 - __builtin_clzll(rest)] != 0) {
                 rest ^= rows[63 - __builtin_clzll(rest)];
-            if (rest != 0 || (threads >> (v - 1) & 1) != 0)
+            }
+            if (rest != 0 || (threads >> (v - 1) & 1) != 0) {
                 break;
+            }
         }
         uint32_t words = bytes << v > 4 ? (bytes << v) / 4 : 1, group = arch->banks / words;
-        if (load && words > 1 && (thread[0] == 0 || (group > 1 && thread[1] == 0)))
+        if (load && words > 1 && (thread[0] == 0 || (group > 1 && thread[1] == 0))) {
             group *= 2;
+        }
         group = group < arch->warp_size ? group : arch->warp_size;
         uint64_t seen = 0;
         uint32_t depth[8] = {0}, most = 0;
         for (uint32_t lane = 0; lane < group; lane++) {
             uint64_t at = 0;
-            for (uint32_t i = 0; i < s->lanes; i++)
+            for (uint32_t i = 0; i < s->lanes; i++) {
                 at ^= lane >> i & 1 ? thread[i] : 0;
+            }
             for (uint32_t k = 0; k < words; k++) {
                 uint64_t word = at * bytes / 4 + k;
                 if ((seen >> word & 1) == 0) {
@@ -263,12 +285,14 @@ static uint64_t best_of(const small_side *s, const uint64_t *reg, const uint64_t
         uint64_t transactions = arch->warp_size / group, lower[64] = {0};
         for (uint32_t i = 0; i < s->lanes && !load; i++) {
             uint64_t rest = thread[i];
-            while (rest != 0 && lower[63 - __builtin_clzll(rest)] != 0)
+            while (rest != 0 && lower[63 - __builtin_clzll(rest)] != 0) {
                 rest ^= lower[63 - __builtin_clzll(rest)];
-            if (rest != 0)
+            }
+            if (rest != 0) {
                 lower[63 - __builtin_clzll(rest)] = rest;
-            else if (1u << i >= group) /* whole transactions of copies, which need not store */
+            } else if (1u << i >= group) { /* whole transactions of copies, which need not store */
                 transactions /= 2;
+            }
         }
         uint64_t cost = instructions * transactions * most * 1024 + instructions;
         best = cost < best ? cost : best;
@@ -289,10 +313,12 @@ static void check(small_pair *p, const uint64_t *functional) {
     for (uint32_t which = 0; which < 2; which++) {
         const small_side *s = &p->side[which];
         uint64_t reg[MOST_SMALL], thread[2 * MOST_SMALL];
-        for (uint32_t i = 0; i < s->registers; i++)
+        for (uint32_t i = 0; i < s->registers; i++) {
             reg[i] = offset_of(functional, p->bits, s->reg[i]);
-        for (uint32_t i = 0; i < s->lanes + s->warps; i++)
+        }
+        for (uint32_t i = 0; i < s->lanes + s->warps; i++) {
             thread[i] = offset_of(functional, p->bits, s->thread[i]);
+        }
         cost += best_of(s, reg, thread, p->bytes, p->arch, which == 1);
     }
     p->memories++;
@@ -306,11 +332,13 @@ static void every_matrix(small_pair *p, uint64_t *functional, uint32_t count, ui
         return;
     }
     for (uint64_t v = 1; v >> p->bits == 0; v++) {
-        if ((spanned >> v & 1) != 0)
+        if ((spanned >> v & 1) != 0) {
             continue;
+        }
         uint64_t wider = spanned;
-        for (uint64_t u = 0; u >> p->bits == 0; u++)
+        for (uint64_t u = 0; u >> p->bits == 0; u++) {
             wider |= (spanned >> u & 1) << (u ^ v);
+        }
         functional[count] = v;
         every_matrix(p, functional, count + 1, wider);
     }
@@ -323,28 +351,33 @@ static void every_flag(small_pair *p) {
     const uint64_t all = UINT64_C(1) << p->bits;
     for (uint64_t low = 1; low < all; low++) {
         for (uint64_t unit = 1; unit < all; unit++) {
-            if (parity(low & unit) == 0)
+            if (parity(low & unit) == 0) {
                 continue;
+            }
             /* Functionals that vanish on the unit; the second one is one of them. */
             for (uint64_t second = 1; second < all; second++) {
-                if (parity(second & unit) != 0)
+                if (parity(second & unit) != 0) {
                     continue;
+                }
                 uint64_t functional[MOST_SMALL] = {low, second}, rows[64] = {0};
                 uint32_t count = 1;
                 for (uint64_t next = second, more = 0; count < p->bits; next = ++more) {
                     uint64_t rest = next;
-                    if (parity(next & unit) != 0)
+                    if (parity(next & unit) != 0) {
                         continue;
-                    while (rest != 0 && rows[63 - __builtin_clzll(rest)] != 0)
+                    }
+                    while (rest != 0 && rows[63 - __builtin_clzll(rest)] != 0) {
                         rest ^= rows[63 - __builtin_clzll(rest)];
+                    }
                     if (rest != 0) {
                         rows[63 - __builtin_clzll(rest)] = rest;
                         functional[count++] = next;
                     }
                 }
                 check(p, functional);
-                if (p->arch->banks == 2)
+                if (p->arch->banks == 2) {
                     break; /* what the second is does not matter */
+                }
             }
         }
     }
@@ -354,16 +387,18 @@ static void random_small(lilac_layout *layout, lilac_random *random, uint32_t bi
                          uint32_t warps, bool copies) {
     uint64_t columns[4 * MOST_SMALL] = {0};
     uint32_t threads = lanes + warps, zeros = 0;
-    for (uint32_t i = 0; i < bits; i++)
+    for (uint32_t i = 0; i < bits; i++) {
         columns[i] = UINT64_C(1) << i;
+    }
     random_shuffle(random, columns, bits);
     for (uint32_t n = random_below(random, 6); n > 0; n--) {
         uint32_t to = random_below(random, bits), from = random_below(random, bits);
         columns[to] ^= to != from ? columns[from] : 0;
     }
     zeros = bits < threads ? threads - bits : 0;
-    if (copies)
+    if (copies) {
         zeros += random_below(random, threads - zeros + 1);
+    }
     /* Registers are never copies. */
     uint32_t registers = bits + zeros - threads;
     random_shuffle(random, columns + registers, threads);
@@ -393,8 +428,9 @@ static void no_memory_is_better(void **state) {
         lilac_layout source, target;
         lilac_plan_staging_step step;
         const uint32_t warps = random_below(&random, 2);
-        if (bits <= 4)
+        if (bits <= 4) {
             p.bytes = 1u << random_below(&random, 4);
+        }
         random_small(&source, &random, bits, lanes, warps, random_below(&random, 3) == 0);
         random_small(&target, &random, bits, lanes, warps, random_below(&random, 3) == 0);
         lilac_reason why = {""};
@@ -418,10 +454,11 @@ static void no_memory_is_better(void **state) {
         }
         uint64_t ours = (t->store.wavefronts + t->load.wavefronts) * 1024 + t->store.instructions +
                         t->load.instructions;
-        if (ours != p.best)
+        if (ours != p.best) {
             print_message("round %u: %u bits of %u bytes, %u banks: %u+%u wavefronts, best %u\n",
                           round, bits, p.bytes, arch.banks, (uint32_t)t->store.wavefronts,
                           (uint32_t)t->load.wavefronts, (uint32_t)(p.best / 1024));
+        }
         assert_int_equal(ours, p.best);
         assert_true(bound->met); /* so the bound is exact */
         vectors += t->store.vector_bits > 0 || t->load.vector_bits > 0;

@@ -31,10 +31,12 @@ static void shuffle(lilac_random *random, uint64_t *columns, uint32_t count) {
 /* Invertible: a permutation of unit vectors with some columns added to others. Few additions make
  * the swizzles that people use, many make anything. */
 static void random_basis(lilac_random *random, uint64_t *columns, uint32_t bits) {
-    for (uint32_t i = 0; i < bits; i++)
+    for (uint32_t i = 0; i < bits; i++) {
         columns[i] = UINT64_C(1) << i;
-    if (one_in(random, 2))
+    }
+    if (one_in(random, 2)) {
         shuffle(random, columns, bits);
+    }
     for (uint64_t n = lilac_random_below(random, one_in(random, 3) ? 40 : 6); n > 0; n--) {
         uint32_t to = (uint32_t)lilac_random_below(random, bits);
         uint32_t from = (uint32_t)lilac_random_below(random, bits);
@@ -61,14 +63,17 @@ static void random_pair(lilac_random *random, pair *p) {
     uint32_t least = p->bits > lanes + warps ? p->bits - lanes - warps : 0;
     uint32_t registers = least + copies, all = registers + lanes + warps;
     random_basis(random, columns, p->bits);
-    if (one_in(random, 2)) /* memory's own bases, so that vectors and conflicts are frequent */
+    if (one_in(random, 2)) { /* memory's own bases, so that vectors and conflicts are frequent */
         memcpy(columns, memory, sizeof memory);
-    for (uint32_t i = p->bits; i < all; i++) {
-        if (one_in(random, 3))
-            columns[i] = lilac_random_next(random) & ((UINT64_C(1) << p->bits) - 1);
     }
-    if (!one_in(random, 4))
+    for (uint32_t i = p->bits; i < all; i++) {
+        if (one_in(random, 3)) {
+            columns[i] = lilac_random_next(random) & ((UINT64_C(1) << p->bits) - 1);
+        }
+    }
+    if (!one_in(random, 4)) {
         shuffle(random, columns, all);
+    }
     assert_true(lilac_layout_add_in(&p->distributed, "register", registers, columns, NULL));
     assert_true(lilac_layout_add_in(&p->distributed, "lane", lanes, columns + registers, NULL));
     assert_true(
@@ -84,16 +89,19 @@ static uint32_t count(const pair *p, const uint64_t *addresses, uint32_t lanes, 
         uint64_t last = (addresses[lane] + bytes - 1) / 4;
         for (uint64_t word = addresses[lane] / 4; word <= last; word++) {
             bool known = false;
-            for (uint32_t i = 0; i < found; i++)
+            for (uint32_t i = 0; i < found; i++) {
                 known = known || words[i] == word;
-            if (!known)
+            }
+            if (!known) {
                 words[found++] = word;
+            }
         }
     }
     for (uint32_t bank = 0; bank < p->arch->banks; bank++) {
         uint32_t depth = 0;
-        for (uint32_t i = 0; i < found; i++)
+        for (uint32_t i = 0; i < found; i++) {
             depth += words[i] % p->arch->banks == bank;
+        }
         most = depth > most ? depth : most;
     }
     return most;
@@ -102,8 +110,9 @@ static uint32_t count(const pair *p, const uint64_t *addresses, uint32_t lanes, 
 /* Whether the lanes that differ in one bit of their number have the same address. */
 static bool are_copies(const uint64_t *addresses, uint32_t lanes, uint32_t distance) {
     for (uint32_t lane = 0; lane < lanes; lane++) {
-        if (addresses[lane] != addresses[lane ^ distance])
+        if (addresses[lane] != addresses[lane ^ distance]) {
             return false;
+        }
     }
     return true;
 }
@@ -116,19 +125,22 @@ static uint64_t count_all(const pair *p, const lilac_plan_access *a, bool load) 
     group = group < p->arch->warp_size ? group : p->arch->warp_size;
     for (uint64_t step = 0; step >> a->step_bits == 0; step++) {
         for (uint32_t warp = 0; warp >> a->warp_bits == 0; warp++) {
-            for (uint32_t lane = 0; lane < p->arch->warp_size; lane++)
+            for (uint32_t lane = 0; lane < p->arch->warp_size; lane++) {
                 addresses[lane] = lilac_plan_access_offset(a, step, lane, warp) * a->element_bytes;
+            }
             uint32_t lanes = group;
             if (load && words > 1 && group < p->arch->warp_size &&
                 (are_copies(addresses, p->arch->warp_size, 1) ||
-                 are_copies(addresses, p->arch->warp_size, 2)))
+                 are_copies(addresses, p->arch->warp_size, 2))) {
                 lanes *= 2;
+            }
             assert_int_equal(lanes, a->transaction_lanes);
             for (uint32_t first = 0; first < p->arch->warp_size; first += lanes) {
                 uint32_t wavefronts = count(p, addresses + first, lanes, bytes);
                 most = wavefronts > most ? wavefronts : most;
-                if (a->padding.count == 0)
+                if (a->padding.count == 0) {
                     assert_int_equal(wavefronts, a->transaction_wavefronts);
+                }
                 sum += wavefronts;
             }
         }
@@ -140,10 +152,12 @@ static uint64_t count_all(const pair *p, const lilac_plan_access *a, bool load) 
 /* The register that element `k` of the vector of an instruction is. */
 static uint64_t register_of(const lilac_plan_access *a, uint64_t step, uint64_t k) {
     uint64_t index = 0;
-    for (uint32_t i = 0; i < a->vector_bits; i++)
+    for (uint32_t i = 0; i < a->vector_bits; i++) {
         index |= (k >> i & 1) << a->vector_register[i];
-    for (uint32_t i = 0; i < a->step_bits; i++)
+    }
+    for (uint32_t i = 0; i < a->step_bits; i++) {
         index |= (step >> i & 1) << a->step_register[i];
+    }
     return index;
 }
 
@@ -187,17 +201,20 @@ static void reaches_its_elements(const pair *p, const lilac_plan_access *a) {
 static bool could_be_wider(const pair *p, const lilac_plan_access *a) {
     uint64_t wide = UINT64_C(2) << a->vector_bits;
     bool neighbour = false, aligned = true;
-    if (a->element_bytes * wide > p->arch->vector_bytes)
+    if (a->element_bytes * wide > p->arch->vector_bytes) {
         return false;
+    }
     for (uint32_t i = 0; i < a->step_bits; i++) {
         bool next = a->step[i] == wide / 2;
         neighbour = neighbour || next;
         aligned = aligned && (next || a->step[i] % wide == 0);
     }
-    for (uint32_t i = 0; i < a->lane_bits; i++)
+    for (uint32_t i = 0; i < a->lane_bits; i++) {
         aligned = aligned && a->lane[i] % wide == 0;
-    for (uint32_t i = 0; i < a->warp_bits; i++)
+    }
+    for (uint32_t i = 0; i < a->warp_bits; i++) {
         aligned = aligned && a->warp[i] % wide == 0;
+    }
     return neighbour && aligned;
 }
 
@@ -206,20 +223,23 @@ static void lemma(const pair *p, const lilac_plan_access *a) {
     uint32_t bytes = a->element_bytes << a->vector_bits;
     uint64_t segments[64];
     uint32_t segment_count = 0, lanes = 0;
-    while (1u << lanes < a->transaction_lanes)
+    while (1u << lanes < a->transaction_lanes) {
         lanes++;
+    }
     for (uint32_t i = 0; i < p->bits; i++) {
-        if ((a->element_bytes << i) >= 4 * p->arch->banks)
+        if ((a->element_bytes << i) >= 4 * p->arch->banks) {
             segments[segment_count++] = UINT64_C(1) << i;
+        }
     }
     lilac_f2_space segment, lane, both;
     lilac_f2_span(&segment, segments, segment_count);
     lilac_f2_span(&lane, a->lane, lanes);
     lilac_f2_intersection(&both, &segment, &lane);
-    if (bytes >= 4)
+    if (bytes >= 4) {
         assert_int_equal(a->transaction_wavefronts, 1u << both.dimension);
-    else
+    } else {
         assert_true(a->transaction_wavefronts >= 1u << both.dimension);
+    }
 }
 
 static void formula_is_count(void **state) {
@@ -243,8 +263,9 @@ static void formula_is_count(void **state) {
         merged += load.transactions < a.transactions;
         assert_false(could_be_wider(&p, &a));
         lemma(&p, &a);
-        if (round % 4 == 0)
+        if (round % 4 == 0) {
             reaches_its_elements(&p, &a);
+        }
         vectors += a.vector_bits > 0;
         conflicts += a.conflicts > 0;
         narrow += a.conflicts > 0 && a.element_bytes << a.vector_bits < 4;
@@ -282,10 +303,12 @@ static void padded(void **state) {
         for (uint64_t step = 0; step >> a.step_bits == 0; step++) {
             for (uint32_t lane = 0; lane < p.arch->warp_size; lane++) {
                 uint64_t offset = 0, elements = UINT64_C(1) << a.vector_bits;
-                for (uint32_t i = 0; i < a.step_bits; i++)
+                for (uint32_t i = 0; i < a.step_bits; i++) {
                     offset ^= step >> i & 1 ? a.step[i] : 0;
-                for (uint32_t i = 0; i < a.lane_bits; i++)
+                }
+                for (uint32_t i = 0; i < a.lane_bits; i++) {
                     offset ^= lane >> i & 1 ? a.lane[i] : 0;
+                }
                 uint64_t wanted = offset;
                 for (uint32_t i = 0; i < padding.count; i++) {
                     wanted += offset / padding.interval[i] * padding.padding[i];
@@ -314,11 +337,13 @@ static void small_transactions(void **state) {
         pair p = {.arch = lilac_arch_find(round % 2 ? "sm_90a" : "gfx950")};
         uint32_t bytes = 1u << lilac_random_below(&random, 5), lane_bits = round % 5;
         uint64_t lanes[4], addresses[16] = {0};
-        for (uint32_t i = 0; i < lane_bits; i++)
+        for (uint32_t i = 0; i < lane_bits; i++) {
             lanes[i] = lilac_random_below(&random, 1 << BITS) * bytes;
+        }
         for (uint32_t lane = 0; lane < 16; lane++) {
-            for (uint32_t i = 0; i < lane_bits; i++)
+            for (uint32_t i = 0; i < lane_bits; i++) {
                 addresses[lane] ^= lane >> i & 1 ? lanes[i] : 0;
+            }
         }
         assert_int_equal(lilac_plan_transaction_wavefronts(p.arch, bytes, lanes, lane_bits),
                          count(&p, addresses, 1u << lane_bits, bytes));

@@ -14,8 +14,9 @@ static char *write_ptx(const char *text) {
     assert_true(simt_text_read(&t, text) || (print_diagnostics(t.context), false));
     bool good = lilac_simt_verify(t.module) &&
                 lilac_ptx_write(&out, t.module, &(lilac_ptx_options){.comments = false});
-    if (!good)
+    if (!good) {
         print_diagnostics(t.context);
+    }
     assert_true(good);
     char *ptx = strdup(lilac_text_get(&out));
     lilac_text_clear(&out);
@@ -28,8 +29,9 @@ static void need_lines(const char *ptx, const char *const *lines, size_t count) 
     const char *at = ptx;
     for (size_t k = 0; k < count; k++) {
         const char *found = strstr(at, lines[k]);
-        if (!found)
+        if (!found) {
             fail_msg("no '%s' in this order in\n%s", lines[k], ptx);
+        }
         at = found + strlen(lines[k]);
     }
 }

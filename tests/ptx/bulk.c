@@ -73,8 +73,9 @@ enum { CASES = sizeof cases / sizeof *cases };
 static void write_ptx(text_rig *r, const char *body, lilac_text *ptx) {
     lilac_ptx_options options = {.comments = false};
     text_open(r, HEAD, VALUES, body, NULL);
-    if (!lilac_ptx_write(ptx, r->t.module, &options))
+    if (!lilac_ptx_write(ptx, r->t.module, &options)) {
         text_fail(r, "no PTX");
+    }
 }
 
 static void each_operation_has_its_text(void **state) {
@@ -86,8 +87,9 @@ static void each_operation_has_its_text(void **state) {
         lilac_text_puts(&body, "\n");
         write_ptx(&r, lilac_text_get(&body), &ptx);
         bool found = strstr(lilac_text_get(&ptx), cases[k].ptx ? cases[k].ptx : "bulk") != NULL;
-        if (found != (cases[k].ptx != NULL))
+        if (found != (cases[k].ptx != NULL)) {
             fail_msg("%s: %s", cases[k].operation, lilac_text_get(&ptx));
+        }
         lilac_text_clear(&ptx);
         lilac_text_clear(&body);
         text_close(&r);
@@ -109,8 +111,9 @@ static void ptxas_accepts(void **state) {
         text_rig r;
         lilac_text ptx = {0}, body = {0};
         lilac_ptx_options options = {.comments = false};
-        if (!arch || !lilac_arch_has(arch, LILAC_HAS_TMA))
+        if (!arch || !lilac_arch_has(arch, LILAC_HAS_TMA)) {
             continue;
+        }
         for (size_t c = 0; c < CASES; c++) {
             if (strstr(cases[c].operation, "multicast") && !strchr(devices[k], 'a')) {
                 continue;

@@ -49,9 +49,10 @@ static void close_module(bench *w) {
 }
 
 static void inputs(bench *w, lilac_simt_type type, uint32_t count, lilac_simt_value *values) {
-    for (uint32_t k = 0; k < count; k++, w->next += 8)
+    for (uint32_t k = 0; k < count; k++, w->next += 8) {
         values[k] = lilac_simt_load(&w->b, LILAC_SIMT_OP_LD_GLOBAL, type, 1, w->pointer, w->next, 0,
                                     NULL, NULL);
+    }
 }
 
 static void outputs(bench *w, lilac_simt_value first, uint32_t count) {
@@ -69,19 +70,23 @@ static void assemble(bench *w, const char *device, const char *ptxas) {
     lilac_text ptx = {0};
     lilac_ptx_options options = {0};
     said[0] = 0;
-    if (!lilac_simt_verify(w->module) || !lilac_ptx_write(&ptx, w->module, &options))
+    if (!lilac_simt_verify(w->module) || !lilac_ptx_write(&ptx, w->module, &options)) {
         fail_msg("%s", lilac_diagnostics(w->context)->message);
-    if (ptxas && !assembles_with_log(ptxas, device, lilac_text_get(&ptx), said, LOG))
+    }
+    if (ptxas && !assembles_with_log(ptxas, device, lilac_text_get(&ptx), said, LOG)) {
         fail_msg("%s: %.2000s", device, said);
+    }
     lilac_text_clear(&ptx);
 }
 
 /* The members of a class. */
 static uint32_t members(lilac_matrix_type class, lilac_matrix_type *types) {
     uint32_t count = 0;
-    for (uint32_t t = 1; t < LILAC_MATRIX_TYPE_COUNT; t++)
-        if (lilac_matrix_type_class((lilac_matrix_type)t) == class)
+    for (uint32_t t = 1; t < LILAC_MATRIX_TYPE_COUNT; t++) {
+        if (lilac_matrix_type_class((lilac_matrix_type)t) == class) {
             types[count++] = (lilac_matrix_type)t;
+        }
+    }
     return count;
 }
 
@@ -94,8 +99,9 @@ static void add_mma(bench *w, const lilac_simt_matrix_payload *kind) {
     lilac_simt_type c = lilac_simt_accumulator_type(shape.d);
     lilac_simt_type word = shape.a == LILAC_MATRIX_F64 ? LILAC_SIMT_F64 : LILAC_SIMT_I32;
     open_kernel(w);
-    for (uint32_t g = 0; g < 3; g++)
+    for (uint32_t g = 0; g < 3; g++) {
         inputs(w, g < 2 ? word : c, lilac_simt_group_size(&like, g), values[g]);
+    }
     outputs(w, lilac_simt_mma(&w->b, kind, values[0], values[1], values[2]),
             lilac_simt_group_size(&like, 2));
     close_kernel(w);
@@ -113,8 +119,9 @@ static void add_row(bench *w, const lilac_mma *row) {
                                           .k = (uint16_t)row->k};
         add_mma(w, &kind);
         kind.saturate = row->d == LILAC_MATRIX_S32;
-        if (kind.saturate)
+        if (kind.saturate) {
             add_mma(w, &kind);
+        }
     }
 }
 
@@ -124,19 +131,23 @@ static void test_mma_on_every_device(void **state) {
     const lilac_arch *arch;
     const lilac_mma *row;
     for (size_t d = 0; (arch = lilac_arch_at(d)) != NULL; d++) {
-        if (arch->vendor != LILAC_NVIDIA)
+        if (arch->vendor != LILAC_NVIDIA) {
             continue;
+        }
         bench w;
         open_module(&w, arch->name);
-        for (size_t k = 0; (row = lilac_mma_at(k)) != NULL; k++)
-            if (lilac_mma_has(arch, row))
+        for (size_t k = 0; (row = lilac_mma_at(k)) != NULL; k++) {
+            if (lilac_mma_has(arch, row)) {
                 add_row(&w, row);
+            }
+        }
         assert_true(w.kernels >= 12);
         assemble(&w, arch->name, ptxas);
         close_module(&w);
     }
-    if (!ptxas)
+    if (!ptxas) {
         skip();
+    }
 }
 
 /* A module with one mma is written in the row's version or, if that is newer, the device's. */
@@ -146,8 +157,9 @@ static void test_version_of_each_row(void **state) {
     const lilac_mma *row;
     for (size_t k = 0; (row = lilac_mma_at(k)) != NULL; k++) {
         for (size_t d = 0; (arch = lilac_arch_at(d)) != NULL; d++) {
-            if (arch->vendor != LILAC_NVIDIA || !lilac_mma_has(arch, row))
+            if (arch->vendor != LILAC_NVIDIA || !lilac_mma_has(arch, row)) {
                 continue;
+            }
             uint32_t version =
                 row->ptx_version > arch->ptx_version ? row->ptx_version : arch->ptx_version;
             char wanted[32];
@@ -174,8 +186,9 @@ static void add_wgmma(bench *w, const lilac_simt_matrix_payload *kind) {
     lilac_simt_type type = lilac_simt_accumulator_type((lilac_matrix_type)kind->d);
     uint32_t count = lilac_simt_group_size(&like, 0);
     open_kernel(w);
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         c[k] = lilac_simt_constant(&w->b, type, 0);
+    }
     inputs(w, kind->registers ? LILAC_SIMT_I32 : LILAC_SIMT_I64, kind->registers ? 4 : 1, a);
     inputs(w, LILAC_SIMT_I64, 1, &b);
     inputs(w, LILAC_SIMT_I32, 1, &p);
@@ -184,8 +197,9 @@ static void add_wgmma(bench *w, const lilac_simt_matrix_payload *kind) {
     lilac_simt_wgmma_fence(&w->b);
     lilac_simt_value first = lilac_simt_wgmma(&w->b, kind, c, a, b, p);
     lilac_simt_wgmma_commit(&w->b);
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         results[k] = first + k;
+    }
     outputs(w, lilac_simt_wgmma_wait(&w->b, 0, count, results), count);
     close_kernel(w);
 }
@@ -194,13 +208,15 @@ static void add_wgmma(bench *w, const lilac_simt_matrix_payload *kind) {
 static void add_modifiers(bench *w, const lilac_wgmma *row, lilac_simt_matrix_payload kind) {
     for (uint32_t bits = 0; bits < 64; bits++) {
         bool modes[6];
-        for (uint32_t k = 0; k < 6; k++)
+        for (uint32_t k = 0; k < 6; k++) {
             modes[k] = bits >> k & 1;
+        }
         bool legal = (row->scales || !(modes[0] || modes[1])) &&
                      (row->transposes || !(modes[2] || modes[3])) && !(modes[2] && modes[4]) &&
                      (row->kind == LILAC_MATRIX_S8 || !modes[5]);
-        if (!legal)
+        if (!legal) {
             continue;
+        }
         kind.negate_a = modes[0];
         kind.negate_b = modes[1];
         kind.transpose_a = modes[2];
@@ -230,15 +246,17 @@ static void test_every_wgmma(void **state) {
         for (uint32_t n = 8; n <= 256; n += 8) {
             kind.n = (uint16_t)n;
             bool all = row->kind == LILAC_MATRIX_F16 || row->kind == LILAC_MATRIX_S8;
-            if (lilac_wgmma_has_columns(row, n) && (all || n == 8 || n == 24 || n == 256))
+            if (lilac_wgmma_has_columns(row, n) && (all || n == 8 || n == 24 || n == 256)) {
                 add_wgmma(&w, &kind);
+            }
         }
     }
     assemble(&w, "sm_90a", ptxas);
     assert_null(strstr(said, "C75"));
     close_module(&w);
-    if (!ptxas)
+    if (!ptxas) {
         skip();
+    }
 }
 
 /* ---- a pipelined loop ------------------------------------------------------------------- */
@@ -264,8 +282,9 @@ static void add_loop(bench *w, uint32_t n, bool touches) {
     lilac_simt_value yes = lilac_simt_constant(s, LILAC_SIMT_I1, 1);
     inputs(w, LILAC_SIMT_I32, 1, &upper);
     lilac_simt_mark_uniform(w->b.kernel, upper);
-    for (uint32_t k = 0; k < n / 2; k++)
+    for (uint32_t k = 0; k < n / 2; k++) {
         acc[k] = lilac_simt_constant(s, LILAC_SIMT_F32, 0);
+    }
     lilac_simt_instruction base = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type word = LILAC_SIMT_I32;
     lilac_simt_value start = lilac_simt_build(s, &base, 0, NULL, 1, &word);
@@ -275,25 +294,29 @@ static void add_loop(bench *w, uint32_t n, bool touches) {
                                                     lilac_simt_constant(s, LILAC_SIMT_I32, 32768)),
                                      &like);
     lilac_simt_instruction *loop = lilac_simt_loop_begin(s, zero, upper, one, n / 2, acc, &i);
-    for (uint32_t k = 0; k < n / 2; k++)
+    for (uint32_t k = 0; k < n / 2; k++) {
         acc[k] = i + 1 + k;
+    }
     lilac_simt_wgmma_fence(s);
     for (uint32_t step = 0; step < STEPS; step++) {
         lilac_simt_value more = lilac_simt_constant(s, LILAC_SIMT_I64, 2 * step);
         lilac_simt_value da = lilac_simt_op2(s, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, a, more);
         lilac_simt_value db = lilac_simt_op2(s, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, b, more);
         lilac_simt_value first = lilac_simt_wgmma(s, &kind, acc, &da, db, yes);
-        for (uint32_t k = 0; k < n / 2; k++)
+        for (uint32_t k = 0; k < n / 2; k++) {
             acc[k] = first + k;
+        }
     }
     lilac_simt_wgmma_commit(s);
-    if (touches)
+    if (touches) {
         acc[0] = lilac_simt_op2(s, LILAC_SIMT_OP_FADD, LILAC_SIMT_F32, acc[0],
                                 lilac_simt_constant(s, LILAC_SIMT_F32, 0x3F800000));
+    }
     lilac_simt_wgmma_wait(s, 1, 0, NULL);
     lilac_simt_value first = lilac_simt_loop_end(s, loop, acc);
-    for (uint32_t k = 0; k < n / 2; k++)
+    for (uint32_t k = 0; k < n / 2; k++) {
         acc[k] = first + k;
+    }
     outputs(w, lilac_simt_wgmma_wait(s, 0, n / 2, acc), n / 2);
     close_kernel(w);
 }
@@ -302,8 +325,9 @@ static void add_loop(bench *w, uint32_t n, bool touches) {
 static uint32_t in_loop(const char *ptx, const char *what) {
     const char *at = strstr(ptx, "$L_loop_0:"), *end = strstr(at, "bra.uni $L_loop_0");
     uint32_t count = 0;
-    for (at = strstr(at, what); at && at < end; at = strstr(at + 1, what))
+    for (at = strstr(at, what); at && at < end; at = strstr(at + 1, what)) {
         count++;
+    }
     return count;
 }
 
@@ -321,13 +345,15 @@ static void test_pipelined_loop(void **state) {
         assert_int_equal(in_loop(lilac_text_get(&ptx), "wgmma.fence"), 1);
         assert_int_equal(in_loop(lilac_text_get(&ptx), "mov.b32"), 0);
         assemble(&w, "sm_90a", ptxas);
-        if (strstr(said, "C75"))
+        if (strstr(said, "C75")) {
             fail_msg("n = %u: %s", n, said);
+        }
         lilac_text_clear(&ptx);
         close_module(&w);
     }
-    if (!ptxas)
+    if (!ptxas) {
         skip();
+    }
 }
 
 /* The test above can fail: ptxas serialises a loop that touches an accumulator in flight. */
@@ -338,11 +364,13 @@ static void test_serialised_loop(void **state) {
     open_module(&w, "sm_90a");
     add_loop(&w, 64, true);
     assemble(&w, "sm_90a", ptxas);
-    if (ptxas)
+    if (ptxas) {
         assert_non_null(strstr(said, "C75"));
+    }
     close_module(&w);
-    if (!ptxas)
+    if (!ptxas) {
         skip();
+    }
 }
 
 int main(void) {

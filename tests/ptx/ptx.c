@@ -75,15 +75,17 @@ static lilac_simt_value input(workshop *w, lilac_simt_type type) {
     w->next += 8;
     lilac_simt_value value = lilac_simt_load(&w->builder, LILAC_SIMT_OP_LD_GLOBAL, loaded, 1,
                                              w->pointer, w->next, 0, NULL, NULL);
-    if (type != LILAC_SIMT_I1)
+    if (type != LILAC_SIMT_I1) {
         return value;
+    }
     lilac_simt_value zero = lilac_simt_constant(&w->builder, LILAC_SIMT_I32, 0);
     return lilac_simt_compare_values(&w->builder, LILAC_SIMT_NE, value, zero);
 }
 
 static void output(workshop *w, lilac_simt_value value) {
-    if (lilac_simt_type_of(w->kernel, value) == LILAC_SIMT_I1)
+    if (lilac_simt_type_of(w->kernel, value) == LILAC_SIMT_I1) {
         value = lilac_simt_op1(&w->builder, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, value);
+    }
     w->next += 8;
     lilac_simt_store(&w->builder, LILAC_SIMT_OP_ST_GLOBAL, 1, &value, w->pointer, w->next, 0, NULL);
 }
@@ -97,12 +99,14 @@ static lilac_simt_value apply(workshop *w, lilac_simt_instruction like, uint32_t
                               const lilac_simt_type *operand_types, uint32_t results,
                               const lilac_simt_type *result_types) {
     lilac_simt_value values[64];
-    for (uint32_t k = 0; k < operands; k++)
+    for (uint32_t k = 0; k < operands; k++) {
         values[k] = input(w, operand_types[k]);
+    }
     lilac_simt_value first =
         lilac_simt_build(&w->builder, &like, operands, values, results, result_types);
-    for (uint32_t k = 0; k < results; k++)
+    for (uint32_t k = 0; k < results; k++) {
         output(w, first + k);
+    }
     return first;
 }
 
@@ -123,13 +127,15 @@ static bool name_char(char c) {
 static unsigned declarations(const char *entry, const char *end, const char *name, size_t length) {
     unsigned found = 0;
     for (const char *line = entry; line && line < end; line = strchr(line, '\n') + 1) {
-        if (strncmp(line, "\t.reg ", 6) != 0)
+        if (strncmp(line, "\t.reg ", 6) != 0) {
             continue;
+        }
         const char *stop = strchr(line, ';');
         for (const char *at = strchr(line, '%'); at && at < stop; at = strchr(at + 1, '%')) {
             size_t declared = 1;
-            while (name_char(at[declared]))
+            while (name_char(at[declared])) {
                 declared++;
+            }
             if (at[declared] == '<') { /* %r<9> is %r0 … %r8 */
                 unsigned long count = strtoul(at + declared + 1, NULL, 10);
                 char *rest = NULL;
@@ -160,14 +166,17 @@ static void check_structure(const char *ptx) {
                     semicolons += *c == ';';
                     if (*c != '%' || strncmp(c, "%tid", 4) == 0 || strncmp(c, "%ctaid", 6) == 0 ||
                         strncmp(c, "%nctaid", 7) == 0 || strncmp(c, "%cluster", 8) == 0 ||
-                        strncmp(c, "%nclusterid", 11) == 0)
+                        strncmp(c, "%nclusterid", 11) == 0) {
                         continue;
+                    }
                     size_t length = 1;
-                    while (name_char(c[length]))
+                    while (name_char(c[length])) {
                         length++;
+                    }
                     unsigned found = declarations(entry, end, c, length);
-                    if (found != 1)
+                    if (found != 1) {
                         print_error("%.*s is declared %u times\n", (int)length, c, found);
+                    }
                     assert_int_equal(found, 1);
                 }
                 assert_true(semicolons == 1 || line[1] == '{' || line[1] == '}');
@@ -182,14 +191,16 @@ static void check_structure(const char *ptx) {
 static void check(workshop *w, const char *ptxas, const char *device) {
     lilac_text first, second;
     bool written = write_text(&first, w->module, true, true);
-    for (const lilac_diagnostic *d = lilac_diagnostics(w->context); d; d = d->next)
+    for (const lilac_diagnostic *d = lilac_diagnostics(w->context); d; d = d->next) {
         print_error("%s\n", d->message);
+    }
     assert_true(written);
     assert_true(write_text(&second, w->module, true, true));
     assert_string_equal(lilac_text_get(&first), lilac_text_get(&second));
     check_structure(lilac_text_get(&first));
-    if (ptxas)
+    if (ptxas) {
         assert_true(assembles(ptxas, device, lilac_text_get(&first), "-v"));
+    }
     lilac_text_clear(&first);
     lilac_text_clear(&second);
 }
@@ -242,11 +253,12 @@ static uint32_t plain_operands(const char *signature, bool *floats) {
                  {"f:f", 1, true},
                  {"f,f:f", 2, true},
                  {"f,f,f:f", 3, true}};
-    for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++)
+    for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++) {
         if (strcmp(plain[k].signature, signature) == 0) {
             *floats = plain[k].floats;
             return plain[k].operands;
         }
+    }
     return 0;
 }
 
@@ -260,15 +272,17 @@ static void build_arithmetic(workshop *w, const lilac_arch *arch) {
         const lilac_simt_op_info *info = lilac_simt_op_info_get((lilac_simt_opcode)code);
         bool floats = false;
         uint32_t operands = plain_operands(info->signature, &floats);
-        if (!operands)
+        if (!operands) {
             continue;
+        }
         char name[64];
         snprintf(name, sizeof name, "%s_kernel", info->name);
         open_kernel(w, name);
         for (int t = 0; t < TYPES; t++) {
             lilac_simt_type type = all_types[t];
-            if (is_float(type) != floats || !has((lilac_simt_opcode)code, type))
+            if (is_float(type) != floats || !has((lilac_simt_opcode)code, type)) {
                 continue;
+            }
             lilac_simt_type types[3] = {type, type, type};
             lilac_simt_type result = strstr(info->signature, ":i32") ? LILAC_SIMT_I32 : type;
             for (size_t k = 0; k < (floats ? sizeof flag_sets : 1); k++) {
@@ -309,8 +323,9 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
         output(w, lilac_simt_build(&w->builder, &like, 3, mixed, 1, &type));
         for (unsigned kind = 0; kind < LILAC_SIMT_COMPARE_COUNT; kind++) {
             bool fits = kind <= LILAC_SIMT_GE || (kind >= LILAC_SIMT_UEQ) == is_float(type);
-            if (is_packed(type) || !fits)
+            if (is_packed(type) || !fits) {
                 continue;
+            }
             lilac_simt_type operands[2] = {type, type}, result = LILAC_SIMT_I1;
             apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_CMP, .detail = (uint8_t)kind},
                   2, operands, 1, &result);
@@ -322,11 +337,12 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
 
     /* conversions */
     open_kernel(w, "convert");
-    for (int f = 0; f < TYPES; f++)
+    for (int f = 0; f < TYPES; f++) {
         for (int t = 0; t < TYPES; t++) {
             lilac_simt_type from = all_types[f], to = all_types[t];
-            if (is_packed(from) || is_packed(to))
+            if (is_packed(from) || is_packed(to)) {
                 continue;
+            }
             uint32_t from_bits = lilac_simt_type_bits(from), to_bits = lilac_simt_type_bits(to);
             lilac_simt_opcode codes[2] = {LILAC_SIMT_OP_NONE, LILAC_SIMT_OP_NONE};
             if (!is_float(from) && !is_float(to)) {
@@ -346,21 +362,24 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
                 codes[0] = LILAC_SIMT_OP_FCVT;
             }
             for (int k = 0; k < 2; k++) {
-                if (codes[k] == LILAC_SIMT_OP_NONE)
+                if (codes[k] == LILAC_SIMT_OP_NONE) {
                     continue;
+                }
                 unsigned roundings = codes[k] == LILAC_SIMT_OP_FCVT && from_bits >= to_bits ? 4 : 1;
-                for (unsigned rounding = 0; rounding < roundings; rounding++)
+                for (unsigned rounding = 0; rounding < roundings; rounding++) {
                     apply(w,
                           (lilac_simt_instruction){.code = (uint16_t)codes[k],
                                                    .detail = (uint8_t)rounding},
                           1, &from, 1, &to);
+                }
             }
         }
+    }
     close_kernel(w);
 
     /* bitcasts, packing */
     open_kernel(w, "repack");
-    for (int f = 0; f < TYPES; f++)
+    for (int f = 0; f < TYPES; f++) {
         for (int t = 0; t < TYPES; t++) {
             lilac_simt_type part = all_types[f], whole = all_types[t];
             uint32_t part_bits = lilac_simt_type_bits(part);
@@ -371,22 +390,26 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
                 continue;
             }
             uint32_t count = whole_bits / part_bits;
-            if (count < 2 || part_bits < 8)
+            if (count < 2 || part_bits < 8) {
                 continue;
+            }
             lilac_simt_type parts[64];
-            for (uint32_t k = 0; k < count; k++)
+            for (uint32_t k = 0; k < count; k++) {
                 parts[k] = part;
+            }
             apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_PACK}, count, parts, 1, &whole);
             apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_UNPACK}, 1, &whole, count,
                   parts);
             if (count <= 4) {
                 lilac_simt_value mixed[4];
-                for (uint32_t k = 0; k < count; k++)
+                for (uint32_t k = 0; k < count; k++) {
                     mixed[k] = k ? input(w, part) : constant(w, part, 1);
+                }
                 lilac_simt_instruction like = {.code = LILAC_SIMT_OP_PACK};
                 output(w, lilac_simt_build(&w->builder, &like, count, mixed, 1, &whole));
             }
         }
+    }
     close_kernel(w);
 
     if (lilac_arch_has(arch, LILAC_HAS_F8_CONVERSIONS)) {
@@ -413,8 +436,9 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
     static const lilac_simt_opcode specials[] = {LILAC_SIMT_OP_THREAD, LILAC_SIMT_OP_LANE,
                                                  LILAC_SIMT_OP_WARP, LILAC_SIMT_OP_CTA,
                                                  LILAC_SIMT_OP_SHARED_BASE};
-    for (size_t k = 0; k < sizeof specials / sizeof specials[0]; k++)
+    for (size_t k = 0; k < sizeof specials / sizeof specials[0]; k++) {
         apply(w, (lilac_simt_instruction){.code = (uint16_t)specials[k]}, 0, NULL, 1, &i32);
+    }
     for (uint8_t axis = 0; axis < 3; axis++) {
         apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_BLOCK, .detail = axis}, 0, NULL, 1,
               &i32);
@@ -423,7 +447,7 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
     }
     static const lilac_simt_type words[] = {LILAC_SIMT_I32, LILAC_SIMT_F32, LILAC_SIMT_F16X2,
                                             LILAC_SIMT_BF16X2};
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 4; k++) {
         for (uint8_t kind = 0; kind < 4; kind++) {
             lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SHUFFLE, .detail = kind};
             lilac_simt_type operands[2] = {words[k], i32};
@@ -431,6 +455,7 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
             lilac_simt_value fixed[2] = {input(w, words[k]), constant(w, i32, 16)};
             output(w, lilac_simt_build(&w->builder, &like, 2, fixed, 1, &words[k]));
         }
+    }
     lilac_simt_type i1 = LILAC_SIMT_I1, i64 = LILAC_SIMT_I64;
     lilac_simt_type three[3] = {i32, i32, i32};
     apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_BALLOT}, 1, &i1, 1, &i32);
@@ -462,15 +487,17 @@ static void build_memory(workshop *w, const lilac_arch *arch) {
     lilac_simt_type i32 = LILAC_SIMT_I32;
     lilac_simt_instruction base = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_value shared = lilac_simt_build(b, &base, 0, NULL, 1, &i32);
-    for (int t = 1; t < TYPES; t++)
+    for (int t = 1; t < TYPES; t++) {
         for (uint32_t count = 1; count <= 4; count *= 2) {
             lilac_simt_type type = all_types[t];
             uint32_t bytes = count * lilac_simt_type_bits(type) / 8;
-            if (bytes > arch->vector_bytes)
+            if (bytes > arch->vector_bytes) {
                 continue;
+            }
             lilac_simt_value p = input(w, LILAC_SIMT_I1), others[4];
-            for (uint32_t k = 0; k < count; k++)
+            for (uint32_t k = 0; k < count; k++) {
                 others[k] = k == 1 ? input(w, type) : constant(w, type, 7);
+            }
             for (int space = 0; space < 2; space++) {
                 lilac_simt_value address = space ? shared : w->pointer;
                 lilac_simt_opcode ld = space ? LILAC_SIMT_OP_LD_SHARED : LILAC_SIMT_OP_LD_GLOBAL;
@@ -484,14 +511,16 @@ static void build_memory(workshop *w, const lilac_arch *arch) {
                 lilac_simt_value first[3] = {plain, zeros, filled};
                 for (int which = 0; which < 3; which++) {
                     lilac_simt_value values[4];
-                    for (uint32_t k = 0; k < count; k++)
+                    for (uint32_t k = 0; k < count; k++) {
                         values[k] = first[which] + k;
+                    }
                     lilac_simt_store(b, st, count, values, address, 64 + 16 * which, which ? p : 0,
                                      NULL);
                 }
                 lilac_simt_store(b, st, count, others, address, 512, 0, NULL);
             }
         }
+    }
     /* modifiers, alone and together; offsets at and beyond 32 bits */
     static const lilac_simt_cache loads[] = {LILAC_SIMT_CACHE_NONE, LILAC_SIMT_CACHE_CA,
                                              LILAC_SIMT_CACHE_CG, LILAC_SIMT_CACHE_CS,
@@ -499,8 +528,8 @@ static void build_memory(workshop *w, const lilac_arch *arch) {
     static const lilac_simt_cache stores[] = {LILAC_SIMT_CACHE_NONE, LILAC_SIMT_CACHE_WB,
                                               LILAC_SIMT_CACHE_CG, LILAC_SIMT_CACHE_CS,
                                               LILAC_SIMT_CACHE_WT};
-    for (int k = 0; k < 5; k++)
-        for (uint8_t evict = 0; evict <= LILAC_SIMT_EVICT_LAST; evict++)
+    for (int k = 0; k < 5; k++) {
+        for (uint8_t evict = 0; evict <= LILAC_SIMT_EVICT_LAST; evict++) {
             for (int is_volatile = 0; is_volatile < 2; is_volatile++) {
                 lilac_simt_instruction like = {.cache = (uint8_t)loads[k],
                                                .evict = evict,
@@ -511,6 +540,8 @@ static void build_memory(workshop *w, const lilac_arch *arch) {
                 like.cache = (uint8_t)stores[k];
                 lilac_simt_store(b, LILAC_SIMT_OP_ST_GLOBAL, 4, values, w->pointer, 4096, 0, &like);
             }
+        }
+    }
     static const int64_t offsets[] = {INT32_MAX - 3, INT32_MIN, (int64_t)1 << 31,
                                       -((int64_t)1 << 40)};
     for (int k = 0; k < 4; k++) {
@@ -534,22 +565,26 @@ static void build_exchanges(workshop *w, const lilac_arch *arch) {
     lilac_simt_builder *b = &w->builder;
     lilac_simt_type i32 = LILAC_SIMT_I32;
     lilac_simt_value shared = input(w, i32), p = input(w, LILAC_SIMT_I1);
-    for (uint32_t count = 1; count <= 4; count *= 2)
+    for (uint32_t count = 1; count <= 4; count *= 2) {
         for (int trans = 0; trans < 2; trans++) {
             lilac_simt_value loaded =
                 lilac_simt_load_matrix(b, trans, LILAC_SIMT_BF16X2, count, shared, 16, NULL);
             lilac_simt_value values[4] = {constant(w, i32, 5), loaded, loaded, loaded};
-            for (uint32_t k = 0; k < count; k++)
+            for (uint32_t k = 0; k < count; k++) {
                 output(w, loaded + k);
-            for (uint32_t k = 1; k < 4; k++)
+            }
+            for (uint32_t k = 1; k < 4; k++) {
                 values[k] = input(w, i32);
-            if (!lilac_arch_has(arch, LILAC_HAS_STMATRIX))
+            }
+            if (!lilac_arch_has(arch, LILAC_HAS_STMATRIX)) {
                 continue;
+            }
             lilac_simt_store_matrix(b, trans, count, values, shared, -32, 0, NULL);
             lilac_simt_store_matrix(b, trans, count, values, shared, 0, p, NULL);
             lilac_simt_store_matrix(b, trans, count, values, shared, 0,
                                     constant(w, LILAC_SIMT_I1, 1), NULL);
         }
+    }
     if (lilac_arch_has(arch, LILAC_HAS_CP_ASYNC)) {
         for (uint32_t size = 4; size <= 16; size *= 2) {
             lilac_simt_instruction cg = {.cache = size == 16 ? LILAC_SIMT_CACHE_CG : 0};
@@ -572,8 +607,9 @@ static void build_exchanges(workshop *w, const lilac_arch *arch) {
         lilac_simt_value mapped = lilac_simt_map_shared(b, shared, input(w, i32));
         lilac_simt_cluster_barrier(b);
         lilac_simt_value values[4];
-        for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t k = 0; k < 4; k++) {
             values[k] = input(w, LILAC_SIMT_F32);
+        }
         lilac_simt_store(b, LILAC_SIMT_OP_ST_CLUSTER, 4, values, mapped, 16, p, NULL);
         lilac_simt_cluster_barrier(b);
         output(w, lilac_simt_load(b, LILAC_SIMT_OP_LD_CLUSTER, LILAC_SIMT_F32, 2, mapped, 0, p,
@@ -615,9 +651,11 @@ static void exchange_text(void **state) {
     open_module(&w, "sm_90a");
     build_exchanges(&w, w.module->arch);
     assert_true(write_text(&text, w.module, false, false));
-    for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++)
-        if (strstr(lilac_text_get(&text), wanted[k]) == NULL)
+    for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
+        if (strstr(lilac_text_get(&text), wanted[k]) == NULL) {
             fail_msg("no '%s'", wanted[k]);
+        }
+    }
     lilac_text_clear(&text);
     close_module(&w);
 }
@@ -646,12 +684,13 @@ static void signature(void **state) {
     open_module(&w, "sm_90a");
     w.kernel =
         lilac_simt_kernel_create(w.module, lilac_intern_string(w.context, "all"), COUNT, 8, 2);
-    for (uint32_t k = 0; k < COUNT; k++)
+    for (uint32_t k = 0; k < COUNT; k++) {
         w.kernel->parameters[k] =
             (lilac_simt_parameter){.name = lilac_intern_string(w.context, "odd name\n"),
                                    .type = parameters[k].type,
                                    .is_pointer = parameters[k].pointer,
                                    .alignment = 1};
+    }
     lilac_simt_builder_init(&w.builder, w.kernel);
     w.pointer = lilac_simt_parameter_value(&w.builder, 0);
     for (uint32_t k = 0; k < COUNT; k++) {
@@ -661,8 +700,9 @@ static void signature(void **state) {
     lilac_simt_type i32 = LILAC_SIMT_I32;
     static const lilac_simt_opcode specials[] = {LILAC_SIMT_OP_BLOCK, LILAC_SIMT_OP_GRID,
                                                  LILAC_SIMT_OP_CTA};
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 3; k++) {
         apply(&w, (lilac_simt_instruction){.code = (uint16_t)specials[k]}, 0, NULL, 1, &i32);
+    }
     close_kernel(&w);
     lilac_text text;
     assert_true(write_text(&text, w.module, false, false));
@@ -707,8 +747,9 @@ static void lines_and_names(void **state) {
         values[k] = input(&w, LILAC_SIMT_F32);
         w.kernel->values[values[k]].name = lilac_intern_string(w.context, names[k]);
     }
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 4; k++) {
         output(&w, values[k]);
+    }
     close_kernel(&w);
     lilac_text text;
     assert_true(write_text(&text, w.module, true, true));
@@ -750,8 +791,9 @@ static void build_control(workshop *w, const lilac_arch *arch) {
         lilac_simt_instruction grid = {.code = LILAC_SIMT_OP_GRID};
         lilac_simt_type i32 = LILAC_SIMT_I32;
         lilac_simt_value upper = lilac_simt_build(b, &grid, 0, NULL, 1, &i32);
-        if (t == 1)
+        if (t == 1) {
             upper = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, upper);
+        }
         lilac_simt_value inits[3] = {input(w, LILAC_SIMT_F32), constant(w, LILAC_SIMT_F32, 0),
                                      input(w, LILAC_SIMT_I1)};
         lilac_simt_value variable;
@@ -768,8 +810,9 @@ static void build_control(workshop *w, const lilac_arch *arch) {
         lilac_simt_value other = variable + 1;
         next[0] = lilac_simt_if_end(b, branch, &other);
         lilac_simt_value done = lilac_simt_loop_end(b, loop, next);
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 3; k++) {
             output(w, done + (uint32_t)k);
+        }
         /* the results start a while loop */
         lilac_simt_value starts[2] = {done, done + 1}, before, after;
         lilac_simt_type passed_types[2] = {LILAC_SIMT_F32, LILAC_SIMT_F32};
@@ -793,9 +836,11 @@ static void control(void **state) {
 
 /* Where a register stands among those of the loop's carried values, or -1. */
 static int register_index(char registers[][32], int count, const char *text, size_t length) {
-    for (int k = 0; k < count; k++)
-        if (strlen(registers[k]) == length && strncmp(registers[k], text, length) == 0)
+    for (int k = 0; k < count; k++) {
+        if (strlen(registers[k]) == length && strncmp(registers[k], text, length) == 0) {
             return k;
+        }
+    }
     return -1;
 }
 
@@ -813,8 +858,9 @@ static void parallel_copies(void **state) {
         open_kernel(&w, "copies");
         lilac_simt_builder *b = &w.builder;
         lilac_simt_value inits[MOST], variable, next[MOST];
-        for (int k = 0; k < count; k++)
+        for (int k = 0; k < count; k++) {
             inits[k] = input(&w, LILAC_SIMT_I32);
+        }
         lilac_simt_value outside = input(&w, LILAC_SIMT_I32);
         lilac_simt_value zero = constant(&w, LILAC_SIMT_I32, 0);
         lilac_simt_value ten = constant(&w, LILAC_SIMT_I32, 10);
@@ -828,8 +874,9 @@ static void parallel_copies(void **state) {
             next[k] = pick < count ? variable + 1 + (uint32_t)pick : pick == count ? outside : ten;
         }
         lilac_simt_value done = lilac_simt_loop_end(b, loop, next);
-        for (int k = 0; k < count; k++)
+        for (int k = 0; k < count; k++) {
             output(&w, done + (uint32_t)k);
+        }
         close_kernel(&w);
         lilac_text text;
         assert_true(write_text(&text, w.module, false, false));
@@ -860,8 +907,9 @@ static void parallel_copies(void **state) {
             holds[to] = from >= 0 ? holds[from] : strcmp(source, outside_register) == 0 ? -1 : -2;
             moves++;
         }
-        for (int k = 0; k < count; k++)
+        for (int k = 0; k < count; k++) {
             assert_int_equal(holds[k], expected[k]);
+        }
         assert_true(moves <= (unsigned)count + (unsigned)count / 2);
         lilac_text_clear(&text);
         close_module(&w);
@@ -909,8 +957,9 @@ static void chosen_instructions(void **state) {
         close_kernel(&w);
         lilac_text text;
         assert_true(write_text(&text, w.module, false, false));
-        if (!strstr(lilac_text_get(&text), rows[k].expected))
+        if (!strstr(lilac_text_get(&text), rows[k].expected)) {
             print_error("no %s in\n%s", rows[k].expected, lilac_text_get(&text));
+        }
         assert_non_null(strstr(lilac_text_get(&text), rows[k].expected));
         lilac_text_clear(&text);
         close_module(&w);
@@ -950,8 +999,9 @@ static void directed_roundings(void **state) {
         char expected[32];
         snprintf(expected, sizeof expected, "\t%s.%s.%s ", rows[k / 6].stem,
                  modes[LILAC_ROUND_ZERO + k / 2 % 3], k % 2 ? "f64" : "f32");
-        if (!strstr(lilac_text_get(&text), expected))
+        if (!strstr(lilac_text_get(&text), expected)) {
             print_error("no %s in\n%s", expected, lilac_text_get(&text));
+        }
         assert_non_null(strstr(lilac_text_get(&text), expected));
     }
     lilac_text_clear(&text);

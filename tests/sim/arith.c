@@ -50,8 +50,9 @@ static bool is_nan(const format *f, uint64_t bits) {
 static long double code_value(const format *f, uint64_t code) {
     long exponent = (long)(code >> f->mantissa);
     long double mantissa = (long double)(code & ((1u << f->mantissa) - 1));
-    if (exponent == 0)
+    if (exponent == 0) {
         return ldexpl(mantissa, 1 - f->bias - (int)f->mantissa);
+    }
     return ldexpl(mantissa + ldexpl(1, (int)f->mantissa),
                   (int)exponent - f->bias - (int)f->mantissa);
 }
@@ -70,8 +71,9 @@ static long double value_of(const format *f, uint64_t bits) {
 static int sign_of(long double x, long double y, long double z) {
     long double total = x + y, part = total - x;
     long double error = (x - (total - part)) + (y - part);
-    if (error == 0)
+    if (error == 0) {
         return (total > z) - (total < z);
+    }
     long double larger = fabsl(x) < fabsl(y) ? y : x, smaller = fabsl(x) < fabsl(y) ? x : y;
     long double sum = (larger - z) + smaller;
     return (sum > 0) - (sum < 0);
@@ -82,8 +84,9 @@ static uint64_t round_sum(const format *f, long double x, long double y, lilac_r
                           bool saturate) {
     long double sum = x + y;
     uint64_t sign = UINT64_C(1) << (f->bits - 1);
-    if (sum != sum)
+    if (sum != sum) {
         return f->nan;
+    }
     bool negative = signbit(sum) != 0;
     if (negative) {
         x = -x;
@@ -92,14 +95,16 @@ static uint64_t round_sum(const format *f, long double x, long double y, lilac_r
     }
     sign = negative ? sign : 0;
     uint64_t end = end_code(f), low = 0, high = end;
-    if (isinf(sum))
+    if (isinf(sum)) {
         return sign | (saturate ? end - 1 : f->infinite ? end : f->nan);
+    }
     while (high - low > 1) { /* value(low) ≤ x + y < value(high), or the sum is beyond the end */
         uint64_t middle = (low + high) / 2;
-        if (sign_of(x, y, code_value(f, middle)) >= 0)
+        if (sign_of(x, y, code_value(f, middle)) >= 0) {
             low = middle;
-        else
+        } else {
             high = middle;
+        }
     }
     uint64_t code = low;
     long double below = code_value(f, low), above = code_value(f, high);
@@ -122,10 +127,12 @@ static uint64_t round_sum(const format *f, long double x, long double y, lilac_r
         break;
     }
     }
-    if (up)
+    if (up) {
         code = high;
-    if (code == end && (saturate || !f->infinite))
+    }
+    if (code == end && (saturate || !f->infinite)) {
         code = saturate ? end - 1 : f->nan;
+    }
     return sign | code;
 }
 
@@ -152,20 +159,21 @@ static uint64_t random_bits(lilac_random *random, lilac_simt_type type) {
     uint64_t bits = lilac_random_next(random), pick = lilac_random_below(random, 16);
     bool special = lilac_random_below(random, 4) == 0;
     uint32_t width = lilac_simt_type_bits(type);
-    if (special && type == LILAC_SIMT_F16)
+    if (special && type == LILAC_SIMT_F16) {
         bits = halves[pick];
-    else if (special && type == LILAC_SIMT_BF16)
+    } else if (special && type == LILAC_SIMT_BF16) {
         bits = bfloats[pick];
-    else if (special && type == LILAC_SIMT_F32)
+    } else if (special && type == LILAC_SIMT_F32) {
         bits = floats[pick];
-    else if (special && type == LILAC_SIMT_F64)
+    } else if (special && type == LILAC_SIMT_F64) {
         memcpy(&bits, &doubles[pick], sizeof bits);
-    else if (special)
+    } else if (special) {
         bits = integers[pick] >> (pick >= 12 && width < 64 ? 64 - width : 0);
-    else if (type == LILAC_SIMT_F32 && lilac_random_below(random, 2))
+    } else if (type == LILAC_SIMT_F32 && lilac_random_below(random, 2)) {
         bits = 0x3F000000 + (bits & 0x83FFFFFF); /* near one: sums that matter */
-    else if (type == LILAC_SIMT_BF16 && lilac_random_below(random, 2))
+    } else if (type == LILAC_SIMT_BF16 && lilac_random_below(random, 2)) {
         bits = 0x3D00 + (bits & 0x85FF);
+    }
     return width == 64 ? bits : bits & ((UINT64_C(1) << width) - 1);
 }
 
@@ -185,12 +193,14 @@ static float float_of(uint64_t bits) {
 static uint64_t bits_of(lilac_simt_type type, double value) {
     uint64_t bits = 0;
     float narrow = (float)value;
-    if (value != value)
+    if (value != value) {
         return type == LILAC_SIMT_F32 ? 0x7FFFFFFF : UINT64_C(0x7FF8000000000000);
-    if (type == LILAC_SIMT_F32)
+    }
+    if (type == LILAC_SIMT_F32) {
         memcpy(&bits, &narrow, sizeof narrow);
-    else
+    } else {
         memcpy(&bits, &value, sizeof value);
+    }
     return bits;
 }
 
@@ -205,9 +215,10 @@ static operands pool;
 static void draw(lilac_random *random, const sim_operation *operation) {
     for (uint32_t k = 0; k < 3; k++) {
         pool.inputs[k] = pool.values[k];
-        for (uint32_t i = 0; i < CASES; i++)
+        for (uint32_t i = 0; i < CASES; i++) {
             pool.values[k][i] =
                 k < operation->operand_count ? random_bits(random, operation->operands[k]) : 0;
+        }
     }
 }
 
@@ -216,21 +227,24 @@ static void run(const sim_operation *operation, uint32_t n) {
 }
 
 static void expect(const sim_operation *operation, uint32_t i, uint64_t wanted) {
-    if (pool.outputs[i] != wanted)
+    if (pool.outputs[i] != wanted) {
         fail_msg("%s detail %u on type %u: (%llx, %llx, %llx) gave %llx, not %llx",
                  lilac_simt_op_info_get(operation->code)->name, operation->detail,
                  operation->operands[0], (unsigned long long)pool.values[0][i],
                  (unsigned long long)pool.values[1][i], (unsigned long long)pool.values[2][i],
                  (unsigned long long)pool.outputs[i], (unsigned long long)wanted);
+    }
 }
 
 /* ---- 16-bit floats ------------------------------------------------------------------------- */
 
 static long double least_of(long double a, long double b, bool most) {
-    if (a != a || b != b)
+    if (a != a || b != b) {
         return a != a ? b : a;
-    if (a == b)
+    }
+    if (a == b) {
         return (signbit(a) != 0) != most ? a : b;
+    }
     return (a < b) != most ? a : b;
 }
 
@@ -249,8 +263,9 @@ static uint64_t narrow_reference(const format *f, lilac_simt_opcode code, uint8_
         return round_sum(f, x * y, z, LILAC_ROUND_NEAREST_EVEN, false);
     case LILAC_SIMT_OP_FMIN:
     case LILAC_SIMT_OP_FMAX:
-        if (unordered && (flags & LILAC_SIMT_PROPAGATE_NAN))
+        if (unordered && (flags & LILAC_SIMT_PROPAGATE_NAN)) {
             return f->nan;
+        }
         r = least_of(x, y, code == LILAC_SIMT_OP_FMAX);
         break;
     case LILAC_SIMT_OP_FNEG:
@@ -306,10 +321,11 @@ static void check_narrow(const format *f, uint64_t seed) {
                                    .flags = narrow_operations[o].flags};
         draw(&random, &operation);
         run(&operation, CASES);
-        for (uint32_t i = 0; i < CASES; i++)
+        for (uint32_t i = 0; i < CASES; i++) {
             expect(&operation, i,
                    narrow_reference(f, operation.code, operation.flags, pool.values[0][i],
                                     pool.values[1][i], pool.values[2][i]));
+        }
     }
 }
 
@@ -338,10 +354,12 @@ static void packed_pairs(void **state) {
                                        .operand_count = narrow_operations[o].operands,
                                        .flags = narrow_operations[o].flags};
             draw(&random, &operation);
-            for (uint32_t k = 0; k < 3; k++)
-                for (uint32_t i = 0; i < CASES; i++)
+            for (uint32_t k = 0; k < 3; k++) {
+                for (uint32_t i = 0; i < CASES; i++) {
                     pool.values[k][i] =
                         random_bits(&random, f->type) << 16 | random_bits(&random, f->type);
+                }
+            }
             run(&operation, 512);
             for (uint32_t i = 0; i < 512; i++) {
                 uint64_t a = pool.values[0][i], b = pool.values[1][i], c = pool.values[2][i];
@@ -457,8 +475,9 @@ static double wide_reference(lilac_simt_type type, lilac_simt_opcode code, uint8
         return rint(a);
     default: {
         bool most = code == LILAC_SIMT_OP_FMAX;
-        if ((a != a || b != b) && (flags & LILAC_SIMT_PROPAGATE_NAN))
+        if ((a != a || b != b) && (flags & LILAC_SIMT_PROPAGATE_NAN)) {
             return (double)NAN;
+        }
         return (double)least_of((long double)a, (long double)b, most);
     }
     }
@@ -502,9 +521,10 @@ static void wide_floats(void **state) {
             run(&operation, CASES);
             for (uint32_t i = 0; i < CASES; i++) {
                 double v[3];
-                for (uint32_t k = 0; k < 3; k++)
+                for (uint32_t k = 0; k < 3; k++) {
                     v[k] =
                         which ? double_of(pool.values[k][i]) : (double)float_of(pool.values[k][i]);
+                }
                 expect(&operation, i,
                        bits_of(type, wide_reference(type, operation.code, operation.flags, v[0],
                                                     v[1], v[2])));
@@ -541,8 +561,9 @@ static void fused_ties(void **state) {
         pool.values[0][0] = cases[k].a;
         pool.values[1][0] = cases[k].b;
         pool.values[2][0] = cases[k].c;
-        for (uint32_t j = 0; j < 3; j++)
+        for (uint32_t j = 0; j < 3; j++) {
             pool.inputs[j] = pool.values[j];
+        }
         run(&operation, 1);
         expect(&operation, 0, cases[k].wanted);
     }
@@ -571,12 +592,13 @@ static void functions(void **state) {
             long double x = (long double)float_of(pool.values[0][i]);
             long double wanted = (long double)(float)cases[o].reference(x);
             long double got = (long double)float_of(pool.outputs[i]);
-            if (wanted != wanted)
+            if (wanted != wanted) {
                 expect(&operation, i, 0x7FFFFFFF);
-            else if (isinf(wanted) || wanted == 0)
+            } else if (isinf(wanted) || wanted == 0) {
                 assert_true(got == wanted);
-            else if (fabsl(got - wanted) > fabsl(wanted) * 0x1p-22L + 0x1p-149L)
+            } else if (fabsl(got - wanted) > fabsl(wanted) * 0x1p-22L + 0x1p-149L) {
                 expect(&operation, i, bits_of(LILAC_SIMT_F32, (double)wanted));
+            }
         }
     }
     sim_operation inverse_root = {.code = LILAC_SIMT_OP_FRSQRT,
@@ -585,10 +607,11 @@ static void functions(void **state) {
                                   .operand_count = 1};
     draw(&random, &inverse_root);
     run(&inverse_root, CASES);
-    for (uint32_t i = 0; i < CASES; i++)
+    for (uint32_t i = 0; i < CASES; i++) {
         expect(
             &inverse_root, i,
             bits_of(LILAC_SIMT_F32, (double)(1 / sqrtl((long double)float_of(pool.values[0][i])))));
+    }
 }
 
 /* ---- comparisons --------------------------------------------------------------------------- */
@@ -650,13 +673,15 @@ static void float_comparisons(void **state) {
                                        .operand_count = 2,
                                        .detail = (uint8_t)kinds[k]};
             draw(&random, &operation);
-            for (uint32_t i = 0; i < CASES; i += 3)
+            for (uint32_t i = 0; i < CASES; i += 3) {
                 pool.values[1][i] = pool.values[0][i];
+            }
             run(&operation, 768);
-            for (uint32_t i = 0; i < 768; i++)
+            for (uint32_t i = 0; i < 768; i++) {
                 expect(&operation, i,
                        float_compare(kinds[k], float_value(type, pool.values[0][i]),
                                      float_value(type, pool.values[1][i])));
+            }
         }
     }
 }
@@ -734,12 +759,14 @@ static uint64_t integer_reference(lilac_simt_opcode code, uint32_t bits, uint64_
         r = b >= bits ? 0 : (wide)(ua >> b);
         break;
     case LILAC_SIMT_OP_POPC:
-        for (uint32_t k = 0; k < bits; k++)
+        for (uint32_t k = 0; k < bits; k++) {
             count += a >> k & 1;
+        }
         return count;
     default: /* clz */
-        while (count < bits && !(a >> (bits - 1 - count) & 1))
+        while (count < bits && !(a >> (bits - 1 - count) & 1)) {
             count++;
+        }
         return count;
     }
     return bits == 64 ? (uint64_t)r : (uint64_t)r & ((UINT64_C(1) << bits) - 1);
@@ -765,14 +792,17 @@ static void integers(void **state) {
                                        .operands = {type, type},
                                        .operand_count = counts ? 1 : 2};
             draw(&random, &operation);
-            for (uint32_t i = 0; divides && i < CASES; i++)
-                if (pool.values[1][i] == 0)
+            for (uint32_t i = 0; divides && i < CASES; i++) {
+                if (pool.values[1][i] == 0) {
                     pool.values[1][i] = 1;
+                }
+            }
             run(&operation, 1024);
-            for (uint32_t i = 0; i < 1024; i++)
+            for (uint32_t i = 0; i < 1024; i++) {
                 expect(&operation, i,
                        integer_reference(codes[o], lilac_simt_type_bits(type), pool.values[0][i],
                                          pool.values[1][i]));
+            }
         }
     }
 }
@@ -848,8 +878,9 @@ static void selects(void **state) {
                                    .operand_count = 3};
         draw(&random, &operation);
         run(&operation, 512);
-        for (uint32_t i = 0; i < 512; i++)
+        for (uint32_t i = 0; i < 512; i++) {
             expect(&operation, i, pool.values[pool.values[0][i] ? 1 : 2][i]);
+        }
     }
 }
 
@@ -859,8 +890,9 @@ static void extensions(void **state) {
     (void)state;
     for (lilac_simt_type from = LILAC_SIMT_I1; from <= LILAC_SIMT_I64; from++) {
         for (lilac_simt_type to = LILAC_SIMT_I1; to <= LILAC_SIMT_I64; to++) {
-            if (from == to)
+            if (from == to) {
                 continue;
+            }
             for (uint32_t sign = 0; sign < (from < to ? 2u : 1u); sign++) {
                 uint32_t bits = lilac_simt_type_bits(from), wide_bits = lilac_simt_type_bits(to);
                 sim_operation operation = {.code = from > to ? LILAC_SIMT_OP_TRUNC
@@ -904,13 +936,15 @@ static void packs(void **state) {
             .operand_count = count};
         uint64_t parts[4][256], wholes[256], back[4 * 256];
         const uint64_t *inputs[4] = {parts[0], parts[1], parts[2], parts[3]};
-        for (uint32_t i = 0; i < n * 4; i++)
+        for (uint32_t i = 0; i < n * 4; i++) {
             parts[i / n][i % n] = lilac_random_next(&random) >> (64 - bits);
+        }
         assert_true(sim_apply(&pack, n, inputs, wholes));
         for (uint32_t i = 0; i < n; i++) {
             uint64_t wanted = 0;
-            for (uint32_t j = 0; j < count; j++)
+            for (uint32_t j = 0; j < count; j++) {
                 wanted += parts[j][i] << j * bits;
+            }
             assert_int_equal(wholes[i], wanted);
         }
         sim_operation unpack = {.code = LILAC_SIMT_OP_UNPACK,
@@ -920,8 +954,9 @@ static void packs(void **state) {
                                 .operand_count = 1};
         const uint64_t *whole_inputs[1] = {wholes};
         assert_true(sim_apply(&unpack, n, whole_inputs, back));
-        for (uint32_t i = 0; i < n * count; i++)
+        for (uint32_t i = 0; i < n * count; i++) {
             assert_int_equal(back[i], parts[i / n][i % n]);
+        }
     }
 }
 
@@ -946,10 +981,11 @@ static void narrowing(void **state) {
                 uint64_t code = lilac_random_below(&random, end_code(f));
                 double middle = (double)((code_value(f, code) + code_value(f, code + 1)) / 2);
                 int nudge = (int)lilac_random_below(&random, 3) - 1;
-                if (from == LILAC_SIMT_F32)
+                if (from == LILAC_SIMT_F32) {
                     middle = (double)nextafterf((float)middle, nudge < 0 ? 0 : INFINITY);
-                else if (nudge)
+                } else if (nudge) {
                     middle = nextafter(middle, nudge < 0 ? 0 : (double)INFINITY);
+                }
                 pool.values[0][i] = bits_of(from, i & 2 ? middle : -middle);
             }
             run(&operation, 1024);
@@ -971,11 +1007,13 @@ static void widening(void **state) {
             .code = LILAC_SIMT_OP_FCVT, .result = to, .operands = {f->type}, .operand_count = 1};
         for (uint32_t base = 0; base < 0x10000; base += CASES) {
             pool.inputs[0] = pool.values[0];
-            for (uint32_t i = 0; i < CASES; i++)
+            for (uint32_t i = 0; i < CASES; i++) {
                 pool.values[0][i] = base + i;
+            }
             run(&operation, CASES);
-            for (uint32_t i = 0; i < CASES; i++)
+            for (uint32_t i = 0; i < CASES; i++) {
                 expect(&operation, i, bits_of(to, (double)value_of(f, base + i)));
+            }
         }
     }
 }
@@ -984,12 +1022,15 @@ static void widening(void **state) {
 static float rounded_float(double x, lilac_rounding rounding) {
     volatile float near = (float)x;
     bool below = (double)near<x, above = (double)near> x;
-    if (rounding == LILAC_ROUND_NEAREST_EVEN || x != x)
+    if (rounding == LILAC_ROUND_NEAREST_EVEN || x != x) {
         return near;
-    if (below && (rounding == LILAC_ROUND_UP || (rounding == LILAC_ROUND_ZERO && x < 0)))
+    }
+    if (below && (rounding == LILAC_ROUND_UP || (rounding == LILAC_ROUND_ZERO && x < 0))) {
         return near == 0 && x < 0 ? -0.0f : nextafterf(near, INFINITY);
-    if (above && (rounding == LILAC_ROUND_DOWN || (rounding == LILAC_ROUND_ZERO && x > 0)))
+    }
+    if (above && (rounding == LILAC_ROUND_DOWN || (rounding == LILAC_ROUND_ZERO && x > 0))) {
         return nextafterf(near, -INFINITY);
+    }
     return near;
 }
 
@@ -1020,8 +1061,9 @@ static void between_wide_floats(void **state) {
         widen.operands[0] = LILAC_SIMT_F32;
         draw(&random, &widen);
         run(&widen, 512);
-        for (uint32_t i = 0; i < 512; i++)
+        for (uint32_t i = 0; i < 512; i++) {
             expect(&widen, i, bits_of(LILAC_SIMT_F64, (double)float_of(pool.values[0][i])));
+        }
     }
 }
 
@@ -1038,8 +1080,9 @@ static void between_narrow_floats(void **state) {
                                    .detail = (uint8_t)rounding};
         pool.inputs[0] = pool.values[0];
         for (uint32_t base = 0; base < 0x10000; base += CASES) {
-            for (uint32_t i = 0; i < CASES; i++)
+            for (uint32_t i = 0; i < CASES; i++) {
                 pool.values[0][i] = base + i;
+            }
             run(&operation, CASES);
             for (uint32_t i = 0; i < CASES; i++) {
                 long double x = value_of(from, base + i);
@@ -1126,8 +1169,9 @@ static void small_floats(void **state) {
                                 .scalar = scalar};
         pool.inputs[0] = pool.values[0];
         pool.inputs[1] = pool.values[1];
-        for (uint32_t i = 0; i < 256; i++)
+        for (uint32_t i = 0; i < 256; i++) {
             pool.values[0][i] = (255 - i) << 8 | i;
+        }
         run(&unpack, 256);
         for (uint32_t i = 0; i < 256; i++) {
             uint64_t low = round_sum(&half, value_of(f, i), i & 0x80 ? -0.0L : 0.0L,
@@ -1147,8 +1191,9 @@ static void small_floats(void **state) {
             uint64_t code = lilac_random_below(&random, end_code(f));
             float middle = (float)((code_value(f, code) + code_value(f, code + 1)) / 2);
             uint64_t nudge = lilac_random_below(&random, 3);
-            if (nudge)
+            if (nudge) {
                 middle = nextafterf(middle, nudge == 1 ? 0 : INFINITY);
+            }
             pool.values[i & 2 ? 1 : 0][i] = bits_of(LILAC_SIMT_F32, (double)middle);
         }
         run(&pack, CASES);
@@ -1191,8 +1236,9 @@ static void flushing(void **state) {
         pool.values[0][0] = cases[which].a;
         pool.values[1][0] = cases[which].b;
         pool.values[2][0] = cases[which].c;
-        for (uint32_t j = 0; j < 3; j++)
+        for (uint32_t j = 0; j < 3; j++) {
             pool.inputs[j] = pool.values[j];
+        }
         run(&operation, 1);
         expect(&operation, 0, k & 1 ? cases[which].flushed : cases[which].kept);
     }
@@ -1214,8 +1260,9 @@ static void bitcasts(void **state) {
                                    .operand_count = 1};
         draw(&random, &operation);
         run(&operation, 256);
-        for (uint32_t i = 0; i < 256; i++)
+        for (uint32_t i = 0; i < 256; i++) {
             expect(&operation, i, pool.values[0][i]);
+        }
     }
 }
 
@@ -1231,8 +1278,9 @@ static void opaque_copies(void **state) {
                                    .operand_count = 1};
         draw(&random, &operation);
         run(&operation, 256);
-        for (uint32_t i = 0; i < 256; i++)
+        for (uint32_t i = 0; i < 256; i++) {
             expect(&operation, i, pool.values[0][i]);
+        }
     }
 }
 

@@ -139,10 +139,11 @@ static void rules(void **state) {
         text_rig r;
         start(&r, cases[k].body, NULL);
         assert_true(simt_text_run(&r.t));
-        if (cases[k].id)
+        if (cases[k].id) {
             expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
-        else
+        } else {
             expect_nothing(&r);
+        }
         text_close(&r);
     }
 }
@@ -167,10 +168,12 @@ static void traps(void **state) {
         text_rig r;
         start(&r, cases[k].body, NULL);
         bool found = false, done = simt_text_run(&r.t);
-        for (const lilac_diagnostic *d = lilac_diagnostics(r.t.context); d; d = d->next)
+        for (const lilac_diagnostic *d = lilac_diagnostics(r.t.context); d; d = d->next) {
             found |= d->severity == LILAC_ERROR && strcmp(d->id, cases[k].id) == 0;
-        if (done || !found)
+        }
+        if (done || !found) {
             text_fail(&r, cases[k].id);
+        }
         text_close(&r);
     }
 }
@@ -206,8 +209,9 @@ static void reductions(void **state) {
                           "bulk.commit\nbulk.wait\n",
                           cases[k].value, cases[k].operation, cases[k].type);
         start(&r, lilac_text_get(&body), NULL);
-        for (uint32_t t = 0; t < 64; t++)
+        for (uint32_t t = 0; t < 64; t++) {
             out[t] = cases[k].old;
+        }
         assert_true(simt_text_run(&r.t));
         expect_nothing(&r);
         double before, value, after;
@@ -217,10 +221,11 @@ static void reductions(void **state) {
         memcpy(&value, pair, 8);
         for (uint32_t t = 0; t < 64; t += 2) {
             memcpy(&after, &out[t], 8);
-            if (wide)
+            if (wide) {
                 assert_true(after == before + value);
-            else
+            } else {
                 assert_true(out[t] == cases[k].result && out[t + 1] == cases[k].result);
+            }
         }
         lilac_text_clear(&body);
         text_close(&r);
@@ -245,8 +250,9 @@ static void blocks(void **state) {
         assert_int_equal(r.t.counters.bulk_copies, 20);
         if (reduces) {
             expect_nothing(&r);
-            for (uint32_t t = 0; t < 64; t++)
+            for (uint32_t t = 0; t < 64; t++) {
                 assert_int_equal(out[t], 140);
+            }
         } else {
             expect_finding(&r, "global-race", "cp.bulk.store", "cp.bulk.store");
         }

@@ -31,8 +31,9 @@ static void start(text_rig *r, const char *head, const char *body) {
 
 static void check_out(const text_rig *r) {
     expect_nothing(r);
-    for (uint32_t k = 0; k < 64; k++)
+    for (uint32_t k = 0; k < 64; k++) {
         assert_int_equal(out[k], in[k]);
+    }
 }
 
 static void rules(void **state) {
@@ -96,12 +97,14 @@ static void rules(void **state) {
         text_rig r;
         start(&r, HEAD, cases[k].body);
         bool done = simt_text_run(&r.t);
-        if (!done)
+        if (!done) {
             text_fail(&r, "a trap");
-        if (!cases[k].id)
+        }
+        if (!cases[k].id) {
             check_out(&r);
-        else
+        } else {
             expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
+        }
         text_close(&r);
     }
 }
@@ -131,10 +134,12 @@ static void traps(void **state) {
         bool found = false;
         start(&r, HEAD, cases[k].body);
         bool done = simt_text_run(&r.t);
-        for (const lilac_diagnostic *d = lilac_diagnostics(r.t.context); d; d = d->next)
+        for (const lilac_diagnostic *d = lilac_diagnostics(r.t.context); d; d = d->next) {
             found |= d->severity == LILAC_ERROR && strcmp(d->id, cases[k].id) == 0;
-        if (done || !found)
+        }
+        if (done || !found) {
             text_fail(&r, cases[k].id);
+        }
         text_close(&r);
     }
 }
@@ -148,8 +153,9 @@ static void programs(void **state) {
                "yield\n}\n");
     assert_true(simt_text_run(&r.t));
     expect_nothing(&r);
-    for (uint32_t n = 0; n < 64; n++)
+    for (uint32_t n = 0; n < 64; n++) {
         assert_int_equal(out[n], n < 32 ? 0 : in[n]);
+    }
     text_close(&r);
     start(&r, HEAD,
           "%half = const 128 : i32\n%own = and %first, %first : i1\nst.shared [%at], (%at)\n"
@@ -162,8 +168,9 @@ static void programs(void **state) {
           "bulk.commit\nbulk.wait\nyield\n}\nbulk.wait_read\n");
     assert_true(simt_text_run(&r.t));
     expect_finding(&r, "missing-proxy-fence", "cp.bulk.store [%base + 128]", "st.shared");
-    for (uint32_t n = 0; n < 64; n++)
+    for (uint32_t n = 0; n < 64; n++) {
         assert_int_equal(out[n], 4 * n);
+    }
     assert_null(lilac_diagnostics(r.t.context)->next);
     text_close(&r);
 }
@@ -257,8 +264,9 @@ static void tensor_maps_are_checked(void **state) {
               "1024",
               lilac_text_get(&body));
         lilac_sim_place(r.t.buffers, 2);
-        for (uint32_t b = 0; b < 2; b++)
+        for (uint32_t b = 0; b < 2; b++) {
             r.t.arguments[b] = r.t.buffers[b].address;
+        }
         r.t.arguments[2] = cases[k].argument;
         map.address = r.t.buffers[0].address;
         r.t.launch.argument_count = 3;
@@ -266,10 +274,12 @@ static void tensor_maps_are_checked(void **state) {
         r.t.launch.tensor_map_count = 1;
         bool done = lilac_sim_run(r.t.context, &r.t.launch, &r.t.counters);
         const lilac_diagnostic *d = lilac_diagnostics(r.t.context);
-        if (cases[k].refused && (done || !strstr(d->message, cases[k].refused)))
+        if (cases[k].refused && (done || !strstr(d->message, cases[k].refused))) {
             text_fail(&r, cases[k].refused);
-        if (!cases[k].refused)
+        }
+        if (!cases[k].refused) {
             check_out(&r);
+        }
         lilac_text_clear(&body);
         text_close(&r);
     }

@@ -52,8 +52,9 @@ static lilac_simt_value read_tile(rig *r, lilac_simt_value tile, uint32_t ring,
     at_line(r, READ);
     lilac_simt_value read = lilac_simt_load(&r->b, LILAC_SIMT_OP_LD_SHARED, LILAC_SIMT_I32, 4,
                                             shared_place(r, tile, ring, other), 0, 0, NULL, NULL);
-    for (uint32_t k = 0; k < 4; k++)
+    for (uint32_t k = 0; k < 4; k++) {
         sum = op2(r, LILAC_SIMT_OP_ADD, op2(r, LILAC_SIMT_OP_MUL, sum, word(r, 3)), read + k);
+    }
     return sum;
 }
 
@@ -65,18 +66,22 @@ static void build_pipeline(rig *r, const pipeline *p) {
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&r->b, word(r, 0), word(r, TILES), word(r, 1), 1, &sum, &i);
     sum = i + 1;
-    if (p->reads_first)
+    if (p->reads_first) {
         sum = read_tile(r, i, p->ring, sum);
+    }
     at_line(r, WAIT);
-    if (!p->no_wait)
+    if (!p->no_wait) {
         lilac_simt_copy_wait(&r->b, p->groups);
+    }
     at_line(r, BARRIER);
-    for (uint32_t k = 0; k < 1 + p->extra && !p->no_barrier; k++)
+    for (uint32_t k = 0; k < 1 + p->extra && !p->no_barrier; k++) {
         lilac_simt_barrier(&r->b);
+    }
     at_line(r, COPY);
     start_tile(r, op2(r, LILAC_SIMT_OP_ADD, i, word(r, 1)), p->ring);
-    if (!p->reads_first)
+    if (!p->reads_first) {
         sum = read_tile(r, i, p->ring, sum);
+    }
     sum = lilac_simt_loop_end(&r->b, loop, &sum);
     lilac_simt_copy_wait_all(&r->b);
     lilac_simt_value index =
@@ -86,21 +91,25 @@ static void build_pipeline(rig *r, const pipeline *p) {
 }
 
 static void run(rig *r) {
-    for (uint32_t k = 0; k < sizeof data / sizeof *data; k++)
+    for (uint32_t k = 0; k < sizeof data / sizeof *data; k++) {
         data[k] = k * 2654435761u;
+    }
     memset(result, 0, sizeof result);
     give(r, 0, "data", data, sizeof data);
     give(r, 1, "result", result, sizeof result);
-    if (!rig_run(r))
+    if (!rig_run(r)) {
         fail_msg("%s", lilac_diagnostics(r->context)->message);
+    }
 }
 
 static void check_sums(uint32_t block) {
     for (uint32_t t = 0; t < THREADS; t++) {
         uint32_t sum = t;
-        for (uint32_t tile = 0; tile < TILES; tile++)
-            for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t tile = 0; tile < TILES; tile++) {
+            for (uint32_t k = 0; k < 4; k++) {
                 sum = 3 * sum + data[(tile * THREADS + (t ^ 32)) * 4 + k];
+            }
+        }
         assert_int_equal(result[block * THREADS + t], sum);
     }
 }
@@ -117,13 +126,15 @@ static uint32_t line_of(rig *r, const lilac_diagnostic *d) {
 static void expect(rig *r, const char *id, uint32_t line, uint32_t other) {
     bool found = false;
     for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next) {
-        if (!d->id || strcmp(d->id, id) != 0 || line_of(r, d) != line)
+        if (!d->id || strcmp(d->id, id) != 0 || line_of(r, d) != line) {
             continue;
+        }
         found |= other == 0 || line_of(r, d->notes) == other;
     }
     if (!found) {
-        for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next)
+        for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next) {
             print_message("%s: %s\n", d->id ? d->id : "note", d->message);
+        }
         fail_msg("no %s at line %u with a note at line %u", id, line, other);
     }
     assert_true(r->counters.races > 0);
@@ -216,8 +227,9 @@ static void passes_keep_copies(void **state) {
     assert_true(lilac_simt_verify(r.module));
     uint32_t count = 0;
     for (const lilac_simt_instruction *i = r.kernel->body->first; i; i = i->next) {
-        if (i->code != LILAC_SIMT_OP_CP_ASYNC)
+        if (i->code != LILAC_SIMT_OP_CP_ASYNC) {
             continue;
+        }
         count++;
         assert_int_equal(i->operand_count, 2);
         assert_int_equal(i->immediate, 36);
@@ -248,8 +260,9 @@ static void blocks_have_their_copies(void **state) {
     store(&r, LILAC_SIMT_OP_ST_GLOBAL, read, element(&r, 1, place(&r, rank, 0, thread(&r)), 4));
     run(&r);
     assert_null(lilac_diagnostics(r.context));
-    for (uint32_t t = 0; t < 2 * THREADS; t++)
+    for (uint32_t t = 0; t < 2 * THREADS; t++) {
         assert_int_equal(result[t], data[4 * (t ^ THREADS)]);
+    }
     rig_clear(&r);
 }
 

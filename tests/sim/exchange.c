@@ -22,10 +22,12 @@ static lilac_simt_value is_first_warp(rig *r) {
 static void expect_failure(rig *r, const char *id, const char *text) {
     const lilac_diagnostic *d = NULL;
     assert_false(rig_run(r));
-    if (reported(r, id, &d) != 1)
+    if (reported(r, id, &d) != 1) {
         fail_msg("no %s but %s", id, lilac_diagnostics(r->context)->message);
-    if (strstr(d->message, text) == NULL)
+    }
+    if (strstr(d->message, text) == NULL) {
         fail_msg("'%s' lacks '%s'", d->message, text);
+    }
     rig_clear(r);
 }
 
@@ -39,12 +41,14 @@ static uint32_t row_wavefronts(const uint32_t *rows, uint32_t count) {
     for (uint32_t bank = 0; bank < 32; bank++) {
         bool seen[PLACES * ROW / 128] = {false};
         uint32_t depth = 0;
-        for (uint32_t k = 0; k < count; k++)
-            for (uint32_t w = rows[k] / 4; w < rows[k] / 4 + 4; w++)
+        for (uint32_t k = 0; k < count; k++) {
+            for (uint32_t w = rows[k] / 4; w < rows[k] / 4 + 4; w++) {
                 if (w % 32 == bank && !seen[w / 32]) {
                     seen[w / 32] = true;
                     depth++;
                 }
+            }
+        }
         most = depth > most ? depth : most;
     }
     return most;
@@ -67,20 +71,24 @@ static void matrices(void **state) {
         uint32_t count = 1u << round % 3;
         bool trans = round / 3 % 2, load_them = round / 6 % 2;
         uint32_t places[PLACES], wanted = 0;
-        for (uint32_t k = 0; k < PLACES; k++)
+        for (uint32_t k = 0; k < PLACES; k++) {
             places[k] = k;
+        }
         for (uint32_t k = 0; k < LANES; k++) {
             uint32_t other = k + (uint32_t)lilac_random_below(&random, PLACES - k);
             uint32_t place = places[other];
             places[other] = places[k];
             rows[k] = place * ROW;
         }
-        for (uint32_t k = 8 * count; k < LANES; k++) /* no address: need not be one */
+        for (uint32_t k = 8 * count; k < LANES; k++) { /* no address: need not be one */
             rows[k] = (uint32_t)lilac_random_next(&random);
-        for (uint32_t k = 0; k < sizeof memory; k++)
+        }
+        for (uint32_t k = 0; k < sizeof memory; k++) {
             memory[k] = (uint8_t)lilac_random_next(&random);
-        for (uint32_t k = 0; k < 4 * LANES; k++)
+        }
+        for (uint32_t k = 0; k < 4 * LANES; k++) {
             words[k / LANES][k % LANES] = (uint32_t)lilac_random_next(&random);
+        }
 
         rig r;
         rig_init(&r, 1, 4, sizeof memory);
@@ -95,17 +103,19 @@ static void matrices(void **state) {
         lilac_simt_value row =
             load(&r, LILAC_SIMT_OP_LD_GLOBAL, LILAC_SIMT_I32, element(&r, 1, thread(&r), 4));
         lilac_simt_value values[4];
-        for (uint32_t k = 0; k < count; k++)
+        for (uint32_t k = 0; k < count; k++) {
             values[k] = load(
                 &r, LILAC_SIMT_OP_LD_GLOBAL, LILAC_SIMT_I32,
                 element(&r, 2, op2(&r, LILAC_SIMT_OP_ADD, thread(&r), word(&r, LANES * k)), 4));
+        }
         if (load_them) {
             lilac_simt_value loaded =
                 lilac_simt_load_matrix(&r.b, trans, LILAC_SIMT_I32, count, row, 0, NULL);
-            for (uint32_t k = 0; k < count; k++)
+            for (uint32_t k = 0; k < count; k++) {
                 store(
                     &r, LILAC_SIMT_OP_ST_GLOBAL, loaded + k,
                     element(&r, 2, op2(&r, LILAC_SIMT_OP_ADD, thread(&r), word(&r, LANES * k)), 4));
+            }
         } else {
             lilac_simt_store_matrix(&r.b, trans, count, values, row, 0, 0, NULL);
         }
@@ -123,7 +133,7 @@ static void matrices(void **state) {
         assert_true(rig_run(&r));
         for (uint32_t i = 0; i < count; i++) {
             wanted += row_wavefronts(rows + 8 * i, 8);
-            for (uint32_t l = 0; l < LANES; l++)
+            for (uint32_t l = 0; l < LANES; l++) {
                 for (uint32_t h = 0; h < 2; h++) {
                     uint32_t at = half_place(rows, i, l, h, trans);
                     uint16_t half = (uint16_t)(words[i][l] >> 16 * h);
@@ -134,6 +144,7 @@ static void matrices(void **state) {
                         memcpy(memory + at, &half, 2);
                     }
                 }
+            }
         }
         assert_memory_equal(memory, after, sizeof memory);
         const uint32_t plain = sizeof memory / LANES / 4; /* a wavefront each */
@@ -164,8 +175,9 @@ static void matrix_findings(void **state) {
         lilac_simt_value row = shifted(&r, lane, 4);
         lilac_simt_value words[2] = {lane, lane};
         lilac_simt_store_matrix(&r.b, false, 2, words, row, 0, is_first_warp(&r), NULL);
-        if (barrier)
+        if (barrier) {
             lilac_simt_barrier(&r.b);
+        }
         give_out(&r, 0, lilac_simt_load_matrix(&r.b, false, LILAC_SIMT_I32, 2, row, 0, NULL));
         lilac_simt_load_matrix(&r.b, true, LILAC_SIMT_I32, 4, row, 0, NULL);
         give(&r, 0, "out", out, sizeof out);
@@ -175,8 +187,9 @@ static void matrix_findings(void **state) {
         assert_int_equal(r.counters.uninitialised_reads, 2);
         assert_int_equal(reported(&r, "uninitialised-read", &d), 1);
         assert_non_null(strstr(d->message, "thread 16: ld.matrix reads shared byte 256"));
-        for (uint32_t t = 0; t < 64; t++)
+        for (uint32_t t = 0; t < 64; t++) {
             assert_int_equal(out[t], t % 32);
+        }
         rig_clear(&r);
     }
 }
@@ -284,15 +297,18 @@ static void cluster(rig *r, bool before, bool between, bool after) {
         op2(r, LILAC_SIMT_OP_ADD, op2(r, LILAC_SIMT_OP_MUL, rank, word(r, THREADS)), thread(r));
     lilac_simt_value read_at = lilac_simt_map_shared(&r->b, own, two);
     lilac_simt_value write_at = lilac_simt_map_shared(&r->b, own, next);
-    if (before)
+    if (before) {
         lilac_simt_cluster_barrier(&r->b);
+    }
     lilac_simt_store(&r->b, LILAC_SIMT_OP_ST_CLUSTER, 1, &index, write_at, 0, 0, NULL);
-    if (between)
+    if (between) {
         lilac_simt_cluster_barrier(&r->b);
+    }
     lilac_simt_value loaded = load(r, LILAC_SIMT_OP_LD_CLUSTER, LILAC_SIMT_I32, read_at);
     store(r, LILAC_SIMT_OP_ST_GLOBAL, loaded, element(r, 0, index, 4));
-    if (after)
+    if (after) {
         lilac_simt_cluster_barrier(&r->b);
+    }
 }
 
 static void clusters(void **state) {
@@ -316,18 +332,22 @@ static void clusters(void **state) {
         assert_int_equal(r.counters.shared_load_bytes, 3 * RANKS * THREADS * 4);
         assert_int_equal(r.counters.cluster_barriers, 3 * RANKS * (before + between + after));
         assert_int_equal(reported(&r, "shared-race", &d) != 0, !between);
-        if (!between)
+        if (!between) {
             assert_non_null(strstr(d->message, "of rank"));
+        }
         assert_int_equal(reported(&r, "shared-lifetime", &d) != 0, !before || !after);
-        if (!before)
+        if (!before) {
             assert_non_null(strstr(d->message, "rank 1, which may not have begun"));
-        else if (!after)
+        } else if (!after) {
             assert_non_null(strstr(d->message, "which may have ended"));
+        }
         assert_int_equal(r.counters.races != 0, k != 0);
         if (k == 0) {
             assert_int_equal(r.counters.uninitialised_reads, 0);
-            for (uint32_t i = 0; i < RANKS * THREADS; i++) /* what the rank after this one wrote */
+            for (uint32_t i = 0; i < RANKS * THREADS;
+                 i++) { /* what the rank after this one wrote */
                 assert_int_equal(out[0][i], (i + THREADS) % (RANKS * THREADS));
+            }
         }
         rig_clear(&r);
     }
@@ -413,8 +433,9 @@ static void uneven_blocks(void **state) {
     assert_true(rig_run(&r));
     assert_int_equal(r.counters.races + r.counters.uninitialised_reads, 0);
     assert_int_equal(r.counters.cluster_barriers, 4 + 2 * (1 + 1 + 2 + 2));
-    for (uint32_t k = 0; k < RANKS; k++)
+    for (uint32_t k = 0; k < RANKS; k++) {
         assert_int_equal(out[k], k / 2 ? 3 : 1);
+    }
     rig_clear(&r);
 }
 

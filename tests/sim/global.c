@@ -71,8 +71,9 @@ static lilac_simt_value flag(rig *r) {
 static void expect_races(rig *r, uint32_t grid, bool wanted) {
     r->launch.grid[0] = grid;
     assert_true(rig_run(r));
-    if ((r->counters.races != 0) != wanted || (reported(r, "global-race", NULL) != 0) != wanted)
+    if ((r->counters.races != 0) != wanted || (reported(r, "global-race", NULL) != 0) != wanted) {
         fail_msg("%llu races", (unsigned long long)r->counters.races);
+    }
     rig_clear(r);
 }
 
@@ -117,8 +118,9 @@ static void one_a_pair_of_lines(void **state) {
     (void)state;
     begin(&r);
     at_line(&r, 5);
-    for (uint32_t k = 0; k < 4; k++)
+    for (uint32_t k = 0; k < 4; k++) {
         store_where(&r, block_number(&r), place(&r, k), equals(&r, thread(&r), 0));
+    }
     r.launch.grid[0] = 3;
     assert_true(rig_run(&r));
     assert_int_equal(r.counters.races, 8);
@@ -165,16 +167,18 @@ static void threads_of_a_block(void **state) {
     for (uint32_t barrier = 0; barrier < 2; barrier++) {
         begin(&r); /* the other warp's elements */
         store(&r, LILAC_SIMT_OP_ST_GLOBAL, thread(&r), element(&r, 0, thread(&r), 4));
-        if (barrier)
+        if (barrier) {
             effect(&r, LILAC_SIMT_OP_BARRIER);
+        }
         load_where(&r, element(&r, 0, op2(&r, LILAC_SIMT_OP_XOR, thread(&r), word(&r, 32)), 4), 0,
                    false);
         expect_races(&r, 1, !barrier);
         begin(&r);
         load_where(&r, element(&r, 0, op2(&r, LILAC_SIMT_OP_XOR, thread(&r), word(&r, 32)), 4), 0,
                    false);
-        if (barrier)
+        if (barrier) {
             effect(&r, LILAC_SIMT_OP_BARRIER);
+        }
         store(&r, LILAC_SIMT_OP_ST_GLOBAL, thread(&r), element(&r, 0, thread(&r), 4));
         expect_races(&r, 1, !barrier);
     }
@@ -202,11 +206,13 @@ static void parts_of_words(void **state) {
                            op2(&r, LILAC_SIMT_OP_ADD, block_number(&r), word(&r, 1)));
         lilac_simt_value first = equals(&r, thread(&r), 0);
         lilac_simt_value parts[4] = {word(&r, 1), word(&r, 2), word(&r, 3), word(&r, 4)};
-        if (kind == 1) /* a vector, then a byte of it */
+        if (kind == 1) { /* a vector, then a byte of it */
             lilac_simt_store(&r.b, LILAC_SIMT_OP_ST_GLOBAL, 4, parts, place(&r, 0), 0,
                              is_thread(&r, 0, 0), NULL);
-        if (kind == 2) /* the same, of values that agree */
+        }
+        if (kind == 2) { /* the same, of values that agree */
             store_where(&r, word(&r, 0x02020202), place(&r, 0), is_thread(&r, 0, 0));
+        }
         lilac_simt_value where = kind ? both(&r, first, equals(&r, block_number(&r), 1)) : first;
         lilac_simt_store(&r.b, LILAC_SIMT_OP_ST_GLOBAL, 1, &byte,
                          element(&r, 0, block_number(&r), 1), 0, where, NULL);
@@ -250,10 +256,11 @@ static void atomics(void **state) {
         begin(&r);
         add_where(&r, place(&r, 0), is_thread(&r, 0, 0), LILAC_SIMT_RELAXED,
                   LILAC_SIMT_SCOPE_DEVICE);
-        if (kind)
+        if (kind) {
             load_where(&r, place(&r, 0), is_thread(&r, 1, 0), false);
-        else
+        } else {
             store_where(&r, word(&r, 1), place(&r, 0), is_thread(&r, 1, 0));
+        }
         expect_races(&r, 2, true);
     }
 }
@@ -283,15 +290,18 @@ static void message(bool barriers, lilac_simt_order release, lilac_simt_order ac
     begin(&r);
     lilac_simt_value data = element(&r, 0, thread(&r), 4);
     store_where(&r, thread(&r), data, equals(&r, block_number(&r), 0));
-    if (barriers)
+    if (barriers) {
         effect(&r, LILAC_SIMT_OP_BARRIER);
+    }
     add_where(&r, flag(&r), is_thread(&r, 0, 0), release, LILAC_SIMT_SCOPE_DEVICE);
-    if (is_volatile)
+    if (is_volatile) {
         load_where(&r, flag(&r), is_thread(&r, 1, 0), true);
-    else
+    } else {
         add_where(&r, flag(&r), is_thread(&r, 1, 0), acquire, LILAC_SIMT_SCOPE_DEVICE);
-    if (barriers)
+    }
+    if (barriers) {
         effect(&r, LILAC_SIMT_OP_BARRIER);
+    }
     load_where(&r, data, equals(&r, block_number(&r), 1), false);
     expect_races(&r, 2, wanted);
 }
@@ -317,10 +327,11 @@ static void chains(void **state) {
         effect(&r, LILAC_SIMT_OP_BARRIER);
         add_where(&r, flag(&r), first, LILAC_SIMT_ACQUIRE_RELEASE, LILAC_SIMT_SCOPE_DEVICE);
         effect(&r, LILAC_SIMT_OP_BARRIER);
-        if (k == 0)
+        if (k == 0) {
             store(&r, LILAC_SIMT_OP_ST_GLOBAL,
                   op2(&r, LILAC_SIMT_OP_ADD, thread(&r), block_number(&r)),
                   element(&r, 0, op2(&r, LILAC_SIMT_OP_XOR, thread(&r), word(&r, 32)), 4));
+        }
     }
     expect_races(&r, 40, false);
 }
@@ -335,8 +346,9 @@ static void clusters(void **state) {
         lilac_simt_value rank = leaf(&r, LILAC_SIMT_OP_CTA, 0);
         store_where(&r, thread(&r), place(&r, 0),
                     both(&r, equals(&r, rank, 0), equals(&r, thread(&r), 0)));
-        if (barrier)
+        if (barrier) {
             effect(&r, LILAC_SIMT_OP_CLUSTER_BARRIER);
+        }
         load_where(&r, place(&r, 0), equals(&r, rank, 1), false);
         expect_races(&r, 1, !barrier);
     }

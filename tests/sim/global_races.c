@@ -41,8 +41,9 @@ static void make(program *p, lilac_random *random) {
     p->steps = 2 + (uint32_t)lilac_random_below(random, STEPS - 1);
     for (uint32_t s = 0; s < p->steps; s++) {
         kind k = (kind)lilac_random_below(random, KINDS);
-        if (k != ATOMIC && synchronises && lilac_random_below(random, 3) == 0)
+        if (k != ATOMIC && synchronises && lilac_random_below(random, 3) == 0) {
             k = ATOMIC;
+        }
         p->step[s].kind = k;
         p->step[s].order =
             synchronises ? (lilac_simt_order)lilac_random_below(random, LILAC_SIMT_ORDER_COUNT)
@@ -56,8 +57,9 @@ static void make(program *p, lilac_random *random) {
             /* copies of an element that several warps load count as one access: leave them out */
             uint32_t word_of = k == LOAD ? (first + w % p->warps) % WORDS
                                          : (uint32_t)lilac_random_below(random, WORDS);
-            if (k == ATOMIC && lilac_random_below(random, 2))
+            if (k == ATOMIC && lilac_random_below(random, 2)) {
                 word_of = 0; /* where blocks meet */
+            }
             p->step[s].of[w] = k == GROUP ? (int32_t)(w % p->warps / p->step[s].group)
                                : none     ? NOWHERE
                                           : (int32_t)word_of;
@@ -104,20 +106,24 @@ static bool is_acquire(const program *p, const place *a) {
 /* Is there an edge from node m to the later node n? */
 static bool edge(const program *p, uint32_t m, uint32_t n) {
     place a = place_of(p, m), c = place_of(p, n);
-    if (a.block == c.block && a.warp == c.warp)
+    if (a.block == c.block && a.warp == c.warp) {
         return true;
+    }
     if (a.block == c.block && c.step == a.step + 1) {
         const int32_t *of = p->step[a.step].of + a.block * p->warps;
-        if (a.kind == BLOCK || (a.kind == GROUP && of[a.warp] == of[c.warp]))
+        if (a.kind == BLOCK || (a.kind == GROUP && of[a.warp] == of[c.warp])) {
             return true;
+        }
     }
     if (!is_release(p, &a) || !is_acquire(p, &c) || a.word == NOWHERE || a.word != c.word ||
-        !in_scope(p, &a, &c))
+        !in_scope(p, &a, &c)) {
         return false;
+    }
     for (uint32_t between = m + 1; between < n; between++) {
         place b = place_of(p, between);
-        if (b.kind == STORE && b.word == a.word)
+        if (b.kind == STORE && b.word == a.word) {
             return false;
+        }
     }
     return true;
 }
@@ -125,23 +131,32 @@ static bool edge(const program *p, uint32_t m, uint32_t n) {
 static bool races(const program *p) {
     static bool reached[NODES][NODES];
     uint32_t nodes = p->blocks * p->steps * p->warps;
-    for (uint32_t m = 0; m < nodes; m++)
-        for (uint32_t n = 0; n < nodes; n++)
+    for (uint32_t m = 0; m < nodes; m++) {
+        for (uint32_t n = 0; n < nodes; n++) {
             reached[m][n] = m == n;
-    for (uint32_t n = 0; n < nodes; n++)
-        for (uint32_t m = 0; m < n; m++)
-            if (edge(p, m, n))
-                for (uint32_t k = 0; k <= m; k++)
+        }
+    }
+    for (uint32_t n = 0; n < nodes; n++) {
+        for (uint32_t m = 0; m < n; m++) {
+            if (edge(p, m, n)) {
+                for (uint32_t k = 0; k <= m; k++) {
                     reached[k][n] |= reached[k][m];
-    for (uint32_t n = 0; n < nodes; n++)
+                }
+            }
+        }
+    }
+    for (uint32_t n = 0; n < nodes; n++) {
         for (uint32_t m = 0; m < n; m++) {
             place a = place_of(p, m), c = place_of(p, n);
-            if (a.word == NOWHERE || a.word != c.word || (a.kind == LOAD && c.kind == LOAD))
+            if (a.word == NOWHERE || a.word != c.word || (a.kind == LOAD && c.kind == LOAD)) {
                 continue;
+            }
             bool atomic = a.kind == ATOMIC && c.kind == ATOMIC && in_scope(p, &a, &c);
-            if (!atomic && !reached[m][n])
+            if (!atomic && !reached[m][n]) {
                 return true;
+            }
         }
+    }
     return false;
 }
 
@@ -221,9 +236,10 @@ static void describe(const program *p) {
         char line[256];
         int length = snprintf(line, sizeof line, "%2u %-8s order %d scope %d:", s,
                               names[p->step[s].kind], (int)p->step[s].order, (int)p->step[s].scope);
-        for (uint32_t w = 0; w < p->blocks * p->warps; w++)
+        for (uint32_t w = 0; w < p->blocks * p->warps; w++) {
             length += snprintf(line + length, sizeof line - (size_t)length, "%s %d",
                                w % p->warps ? "" : " |", p->step[s].of[w]);
+        }
         print_message("%s\n", line);
     }
 }
@@ -238,14 +254,16 @@ static void random_programs(void **state) {
         make(&p, &random);
         bool wanted = races(&p), acquires = false;
         with += wanted;
-        for (uint32_t s = 0; s < p.steps; s++)
+        for (uint32_t s = 0; s < p.steps; s++) {
             acquires |= p.step[s].kind == ATOMIC && p.step[s].order != LILAC_SIMT_RELAXED;
-        for (uint32_t threads = 1; threads < (acquires ? 2 : 4); threads += 2)
+        }
+        for (uint32_t threads = 1; threads < (acquires ? 2 : 4); threads += 2) {
             if (found(&p, threads) != wanted) {
                 describe(&p);
                 fail_msg("program %u of %u warps, %u host threads: %s", round, p.warps, threads,
                          wanted ? "a race is not found" : "a race is found where none is");
             }
+        }
     }
     assert_in_range(with, rounds / 10, rounds - rounds / 10); /* both kinds of program are tried */
 }

@@ -10,8 +10,9 @@ static uint32_t data[4 * THREADS], result[2 * THREADS];
 
 static void run(simt_text *t, const char *text, bool good) {
     assert_true(simt_text_read(t, text) || (print_diagnostics(t->context), false));
-    for (uint32_t k = 0; k < 4 * THREADS; k++)
+    for (uint32_t k = 0; k < 4 * THREADS; k++) {
         data[k] = k * 2654435761u;
+    }
     memset(result, 0, sizeof result);
     simt_text_give(t, "data", data, sizeof data);
     simt_text_give(t, "result", result, sizeof result);
@@ -87,8 +88,9 @@ static void an_exchange_is_right(void **state) {
     simt_text t;
     run(&t, exchange, true);
     assert_int_equal(t.counters.races, 0);
-    for (uint32_t k = 0; k < THREADS; k++)
+    for (uint32_t k = 0; k < THREADS; k++) {
         assert_int_equal(result[k], 6 * data[k ^ 32]);
+    }
     simt_text_clear(&t);
 }
 
@@ -171,8 +173,9 @@ static void copies_arrive(void **state) {
     (void)state;
     simt_text t;
     run(&t, copies, true);
-    for (uint32_t k = 0; k < THREADS; k++)
+    for (uint32_t k = 0; k < THREADS; k++) {
         assert_int_equal(result[k], data[4 * (k ^ 32)]);
+    }
     simt_text_clear(&t);
     /* A thread that waits for its copies may read them, also when they have arrived at an mbarrier
      * before. An arrival takes place even if no thread waits for its phase. */
@@ -297,8 +300,9 @@ static void blocks_of_a_cluster_arrive(void **state) {
     (void)state;
     simt_text t;
     run(&t, cluster, true);
-    for (uint32_t k = 0; k < 32; k++)
+    for (uint32_t k = 0; k < 32; k++) {
         assert_int_equal(result[k], k);
+    }
     simt_text_clear(&t);
     check_mutations(cluster, mutations, sizeof mutations / sizeof *mutations);
 }

@@ -24,8 +24,9 @@ static void job_init(job *j, const lilac_simt_matrix_payload *kind) {
     j->kind = *kind;
     j->shape = lilac_simt_matrix_shape(&like);
     j->width = kind->a == LILAC_MATRIX_F64 ? 8 : 4;
-    for (uint32_t g = 0; g < 3; g++)
+    for (uint32_t g = 0; g < 3; g++) {
         j->counts[g] = lilac_simt_group_size(&like, g);
+    }
 }
 
 static void put(uint8_t *array, uint32_t width, uint32_t index, uint32_t shift, uint64_t bits) {
@@ -43,14 +44,16 @@ static void fill_registers(job *j) {
         uint32_t warp = t / 32, lane = t % 32;
         for (uint32_t g = 0; g < 2; g++) {
             for (uint32_t i = 0; i < j->counts[g]; i++) {
-                if (g == 0)
+                if (g == 0) {
                     lilac_matrix_a_place(j->shape.m, lane, i, &outer, &word);
-                else
+                } else {
                     lilac_matrix_b_place(lane, i, &outer, &word);
-                for (uint32_t e = 0; e < each; e++)
+                }
+                for (uint32_t e = 0; e < each; e++) {
                     put(j->in, j->width, (g * MOST + i) * THREADS + t, e * bits,
                         g ? j->b[warp][outer * j->shape.k + word * each + e]
                           : j->a[warp][outer * j->shape.k + word * each + e]);
+                }
             }
         }
         uint32_t pair = j->shape.d == LILAC_MATRIX_F16 ? 2 : 1;
@@ -81,21 +84,25 @@ static void run(rig *r, job *j) {
     lilac_simt_type w = j->width == 8 ? LILAC_SIMT_F64 : LILAC_SIMT_I32;
     fill_registers(j);
     rig_init(r, WARPS, 2, 0);
-    for (uint32_t g = 0; g < 3; g++)
-        for (uint32_t i = 0; i < j->counts[g]; i++)
+    for (uint32_t g = 0; g < 3; g++) {
+        for (uint32_t i = 0; i < j->counts[g]; i++) {
             values[g][i] = load(
                 r, LILAC_SIMT_OP_LD_GLOBAL, g < 2 ? w : c,
                 element(r, 0,
                         op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, (g * MOST + i) * THREADS)),
                         j->width));
+        }
+    }
     lilac_simt_value d = lilac_simt_mma(&r->b, &j->kind, values[0], values[1], values[2]);
-    for (uint32_t i = 0; i < j->counts[2]; i++)
+    for (uint32_t i = 0; i < j->counts[2]; i++) {
         store(r, LILAC_SIMT_OP_ST_GLOBAL, d + i,
               element(r, 1, op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, i * THREADS)), j->width));
+    }
     give(r, 0, "in", j->in, sizeof j->in);
     give(r, 1, "out", j->out, sizeof j->out);
-    if (!rig_run(r))
+    if (!rig_run(r)) {
         fail_msg("%s", lilac_diagnostics(r->context)->message);
+    }
     read_results(j);
 }
 
@@ -112,10 +119,11 @@ static void check(const job *j) {
                     sum += product;
                     size += fabsl(product);
                 }
-                if (!is_sum(s->d, j->d[w][at], sum, size))
+                if (!is_sum(s->d, j->d[w][at], sum, size)) {
                     fail_msg("%s x %s, k = %u: row %u, column %u: %llx, not %Lg",
-                             lilac_matrix_type_name(s->a), lilac_matrix_type_name(s->b), s->k,
-                             row, column, (unsigned long long)j->d[w][at], sum);
+                             lilac_matrix_type_name(s->a), lilac_matrix_type_name(s->b), s->k, row,
+                             column, (unsigned long long)j->d[w][at], sum);
+                }
             }
         }
     }
@@ -123,12 +131,15 @@ static void check(const job *j) {
 
 static void randomise(job *j, bool exact, uint64_t *seed) {
     for (uint32_t w = 0; w < WARPS; w++) {
-        for (uint32_t k = 0; k < j->shape.m * j->shape.k; k++)
+        for (uint32_t k = 0; k < j->shape.m * j->shape.k; k++) {
             j->a[w][k] = random_element(j->shape.a, exact, seed);
-        for (uint32_t k = 0; k < j->shape.n * j->shape.k; k++)
+        }
+        for (uint32_t k = 0; k < j->shape.n * j->shape.k; k++) {
             j->b[w][k] = random_element(j->shape.b, exact, seed);
-        for (uint32_t k = 0; k < j->shape.m * j->shape.n; k++)
+        }
+        for (uint32_t k = 0; k < j->shape.m * j->shape.n; k++) {
             j->c[w][k] = random_element(j->shape.d, exact, seed);
+        }
     }
 }
 
@@ -151,8 +162,10 @@ static void test_random_matrices(void **state) {
         for (uint32_t ab = 0; ab < LILAC_MATRIX_TYPE_COUNT * LILAC_MATRIX_TYPE_COUNT; ab++) {
             lilac_matrix_type a = (lilac_matrix_type)(ab / LILAC_MATRIX_TYPE_COUNT);
             lilac_matrix_type b = (lilac_matrix_type)(ab % LILAC_MATRIX_TYPE_COUNT);
-            if (lilac_matrix_type_class(a) != row->kind || lilac_matrix_type_class(b) != row->kind)
+            if (lilac_matrix_type_class(a) != row->kind ||
+                lilac_matrix_type_class(b) != row->kind) {
                 continue;
+            }
             for (uint32_t exact = 0; exact < 2; exact++) {
                 rig rigged;
                 lilac_simt_matrix_payload kind = payload_of(row, a, b);
@@ -178,12 +191,15 @@ static void test_integer_overflow(void **state) {
         rig r;
         kind.saturate = saturate;
         job_init(&j, &kind);
-        for (uint32_t k = 0; k < 16 * 32; k++)
+        for (uint32_t k = 0; k < 16 * 32; k++) {
             j.a[0][k] = k < 32 ? 127 : 0x80; /* row 0: 127, others: -128 */
-        for (uint32_t k = 0; k < 8 * 32; k++)
+        }
+        for (uint32_t k = 0; k < 8 * 32; k++) {
             j.b[0][k] = 127;
-        for (uint32_t k = 0; k < 16 * 8; k++)
+        }
+        for (uint32_t k = 0; k < 16 * 8; k++) {
             j.c[0][k] = k < 8 ? INT32_MAX - 5 : (uint32_t)INT32_MIN + 5;
+        }
         run(&r, &j);
         uint32_t up = 32u * 127 * 127, down = 32u * 128 * 127;
         assert_int_equal(j.d[0][0], saturate ? INT32_MAX : (uint32_t)INT32_MAX - 5 + up);
@@ -230,8 +246,9 @@ static void test_poison(void **state) {
         lilac_simt_value zero = op2(&r, LILAC_SIMT_OP_XOR, thread(&r), word(&r, 7));
         lilac_simt_value bad = op2(&r, LILAC_SIMT_OP_DIV_U, word(&r, 5), zero);
         lilac_simt_value a[] = {bad, bad}, b[] = {bad}, c[4];
-        for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t k = 0; k < 4; k++) {
             c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
+        }
         lilac_simt_value d = lilac_simt_mma(&r.b, &kind, a, b, c);
         lilac_simt_value mine =
             lilac_simt_compare_values(&r.b, LILAC_SIMT_EQ, thread(&r), word(&r, 32 * warp + 20));

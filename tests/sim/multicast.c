@@ -91,8 +91,9 @@ static bool run_pipeline(text_rig *r, const char *from, const char *to) {
     char *body = replaced(PIPELINE, from, to);
     text_open(r, HEAD, VALUES, body, NULL);
     free(body);
-    for (uint32_t k = 0; k < TILES * ROWS * COLUMNS; k++)
+    for (uint32_t k = 0; k < TILES * ROWS * COLUMNS; k++) {
         tensor[k / COLUMNS][k % COLUMNS] = (uint16_t)(k * 40503u >> 3);
+    }
     simt_text_give(&r->t, "tensor", tensor, sizeof tensor);
     simt_text_give(&r->t, "out", out, sizeof out);
     lilac_sim_place(r->t.buffers, 2);
@@ -132,8 +133,9 @@ static void a_pipeline_is_right(void **state) {
     (void)state;
     text_rig r;
     memset(out, 0, sizeof out);
-    if (!run_pipeline(&r, INIT, INIT))
+    if (!run_pipeline(&r, INIT, INIT)) {
         text_fail(&r, "a trap");
+    }
     check_sums(&r);
     text_close(&r);
 }
@@ -164,8 +166,9 @@ static void passes_keep_loads(void **state) {
     lilac_simt_print(&text, r.t.module);
     const char *printed = lilac_text_get(&text);
     if (strstr(printed, "mbarrier = ") || !strstr(printed, " + 1024]") ||
-        !strstr(printed, "multicast") || !strstr(printed, "barrier {shared}"))
+        !strstr(printed, "multicast") || !strstr(printed, "barrier {shared}")) {
         fail_msg("offsets are not folded, or the barrier is gone:\n%s", printed);
+    }
     lilac_text_clear(&text);
     text_close(&r);
 }
@@ -285,12 +288,13 @@ static void rules_of_one_load(void **state) {
         r.t.launch.arguments = arguments;
         r.t.launch.argument_count = 2;
         bool done = lilac_sim_run(r.t.context, &r.t.launch, &r.t.counters);
-        if (cases[k].id)
+        if (cases[k].id) {
             expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
-        else if (!done)
+        } else if (!done) {
             text_fail(&r, "a trap");
-        else
+        } else {
             expect_nothing(&r);
+        }
         text_close(&r);
     }
 }
@@ -304,12 +308,14 @@ static uint8_t *wanted_block;
 
 static void load_element(const box *b, uint32_t shared, int64_t global) {
     uint32_t size = lilac_tensor_element_bytes(b->map.element);
-    if (global >= 0)
+    if (global >= 0) {
         memcpy(wanted_block + shared, memory + global, size);
-    else
+    } else {
         memset(wanted_block + shared, b->map.fill ? 0xFF : 0, size);
-    if (global < 0 && b->map.fill)
+    }
+    if (global < 0 && b->map.fill) {
         wanted_block[shared + size - 1] = 0x7F;
+    }
 }
 
 typedef struct multicast {
@@ -347,8 +353,9 @@ static void put_values(lilac_text *values, const multicast *m) {
         ": i32\n",
         (unsigned long long)lilac_tensor_map_bytes(&m->box.map), (SHARED - 1024) / 128, m->box.at,
         m->mask, m->sender, SHARED);
-    for (uint32_t k = 0; k < m->box.map.rank; k++)
+    for (uint32_t k = 0; k < m->box.map.rank; k++) {
         lilac_text_printf(values, "%%c%u = const %d : i32\n", k, (int)m->box.coordinates[k]);
+    }
     lilac_text_puts(values, "%sends = cmp eq %rank, %sender : i1\n%go = and %sends, %first : i1\n"
                             "%shifted = shr_u %mask, %rank : i32\n%bit = and %shifted, %one : i32\n"
                             "%receives = cmp eq %bit, %one : i1\n"
@@ -387,8 +394,9 @@ static void run_multicast(text_rig *r, const multicast *m) {
     r->t.launch.tensor_map_count = 1;
     r->t.launch.arguments = arguments;
     r->t.launch.argument_count = 2;
-    if (!lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters))
+    if (!lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters)) {
         text_fail(r, "a trap");
+    }
     lilac_text_clear(&values);
     lilac_text_clear(&body);
     lilac_text_clear(&head);
@@ -399,18 +407,22 @@ static void boxes_are_those_of_the_model(void **state) {
     for (uint32_t n = 0; n < CASES; n++) {
         text_rig r;
         multicast m = {.blocks = n % 2 ? 4 : 2};
-        while (!choose(&m.box))
+        while (!choose(&m.box)) {
             continue;
+        }
         m.sender = below(m.blocks);
         m.mask = 1 + below((1u << m.blocks) - 1);
-        for (uint32_t k = 0; k < MEMORY; k++)
+        for (uint32_t k = 0; k < MEMORY; k++) {
             memory[k] = (uint8_t)below(256);
+        }
         for (uint32_t block = 0; block < MOST_BLOCKS; block++) {
-            for (uint32_t k = 0; k < SHARED; k++)
+            for (uint32_t k = 0; k < SHARED; k++) {
                 image[block][k] = wanted[block][k] = (uint8_t)below(256);
+            }
             wanted_block = wanted[block];
-            if (m.mask >> block & 1)
+            if (m.mask >> block & 1) {
                 walk(&m.box, load_element);
+            }
         }
         run_multicast(&r, &m);
         expect_nothing(&r);

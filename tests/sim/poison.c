@@ -76,14 +76,17 @@ static uint32_t line_of(bench *s, const lilac_diagnostic *d) {
 /* One error, at the division, in thread 6; a note at the use; `text` in one of them. */
 static void expect_trap(bench *s, const char *text) {
     const lilac_diagnostic *d = NULL;
-    if (rig_run(&s->r))
+    if (rig_run(&s->r)) {
         fail_msg("nothing reported: %s", text);
-    if (reported(&s->r, "division-by-zero", &d) != 1)
+    }
+    if (reported(&s->r, "division-by-zero", &d) != 1) {
         fail_msg("%s: %s", text, lilac_diagnostics(s->r.context)->message);
+    }
     assert_int_equal(lilac_error_count(s->r.context), 1);
     assert_int_equal(line_of(s, d), DIVIDES);
-    if (!strstr(d->message, text) || !strstr(d->message, "thread 6: div_s by zero"))
+    if (!strstr(d->message, text) || !strstr(d->message, "thread 6: div_s by zero")) {
         fail_msg("'%s' lacks '%s'", d->message, text);
+    }
     assert_non_null(d->notes);
     assert_int_equal(d->notes->severity, LILAC_NOTE);
     assert_int_equal(line_of(s, d->notes), USES);
@@ -92,11 +95,13 @@ static void expect_trap(bench *s, const char *text) {
 
 /* Nothing is reported and every thread but number 6 stored number / divisor. */
 static void expect_quotients(bench *s) {
-    if (!rig_run(&s->r))
+    if (!rig_run(&s->r)) {
         fail_msg("%s", lilac_diagnostics(s->r.context)->message);
+    }
     assert_null(lilac_diagnostics(s->r.context));
-    for (uint32_t t = 0; t < THREADS; t++)
+    for (uint32_t t = 0; t < THREADS; t++) {
         assert_int_equal(s->out[t], t == ZERO ? 0 : s->numbers[t] / s->divisors[t]);
+    }
     rig_clear(&s->r);
 }
 
@@ -108,7 +113,7 @@ static void unused(void **state) {
     bench_init(&s);
     store_in(&s, LILAC_SIMT_OP_ST_GLOBAL, s.quotient, element(&s.r, 0, thread(&s.r), 4), s.divides);
     expect_quotients(&s);
-    for (uint32_t code = LILAC_SIMT_OP_DIV_S; code <= LILAC_SIMT_OP_REM_U; code++)
+    for (uint32_t code = LILAC_SIMT_OP_DIV_S; code <= LILAC_SIMT_OP_REM_U; code++) {
         for (lilac_simt_type type = LILAC_SIMT_I1; type <= LILAC_SIMT_I64; type++) {
             bench_init(&s);
             lilac_simt_value zero = op2(&s.r, LILAC_SIMT_OP_XOR, s.number, s.number);
@@ -121,6 +126,7 @@ static void unused(void **state) {
             assert_true(rig_run(&s.r));
             rig_clear(&s.r);
         }
+    }
 }
 
 static void selected_away(void **state) {
@@ -203,8 +209,9 @@ static void halves(void **state) {
     lilac_simt_unpack(&s.r.b, LILAC_SIMT_I16, whole, 2, out);
     keep(&s, op1(&s, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, out[1]));
     assert_true(rig_run(&s.r));
-    for (uint32_t t = 0; t < THREADS; t++)
+    for (uint32_t t = 0; t < THREADS; t++) {
         assert_int_equal(s.out[t], t ^ 1);
+    }
     rig_clear(&s.r);
 
     bench_init(&s);
@@ -236,8 +243,9 @@ static void next_block(void **state) {
     store_in(&s, LILAC_SIMT_OP_ST_GLOBAL, last, element(&s.r, 0, thread(&s.r), 4), stores);
     s.r.launch.grid[0] = 2;
     assert_true(rig_run(&s.r));
-    for (uint32_t t = 0; t < THREADS; t++)
+    for (uint32_t t = 0; t < THREADS; t++) {
         assert_int_equal(s.out[t], t + 1);
+    }
     rig_clear(&s.r);
 }
 
@@ -246,7 +254,7 @@ static void next_block(void **state) {
 static void every_division(void **state) {
     static const char *const names[] = {"div_s", "div_u", "rem_s", "rem_u"};
     (void)state;
-    for (uint32_t code = LILAC_SIMT_OP_DIV_S; code <= LILAC_SIMT_OP_REM_U; code++)
+    for (uint32_t code = LILAC_SIMT_OP_DIV_S; code <= LILAC_SIMT_OP_REM_U; code++) {
         for (lilac_simt_type type = LILAC_SIMT_I8; type <= LILAC_SIMT_I64; type++) {
             const lilac_diagnostic *d = NULL;
             bench s;
@@ -267,6 +275,7 @@ static void every_division(void **state) {
             assert_non_null(strstr(d->message, "the stored value of st.global in thread 6"));
             rig_clear(&s.r);
         }
+    }
 }
 
 static void memory(void **state) {
@@ -333,10 +342,11 @@ static void travelled(void **state) {
     (void)state;
     bench_init(&s); /* a butterfly of sums: thread 0 stores */
     lilac_simt_value sum = s.quotient;
-    for (uint32_t distance = 16; distance; distance /= 2)
+    for (uint32_t distance = 16; distance; distance /= 2) {
         sum = op2(&s.r, LILAC_SIMT_OP_ADD, sum,
                   exchange(&s, LILAC_SIMT_OP_SHUFFLE, LILAC_SIMT_SHFL_XOR, LILAC_SIMT_I32, sum,
                            word(&s.r, distance)));
+    }
     keep(&s, sum);
     expect_trap(&s, "st.global in thread 0");
     bench_init(&s);

@@ -74,10 +74,12 @@ static operands choose(const subject *s, lilac_random *random) {
     operands x = {{0}, {0}};
     for (uint32_t k = 0; k < s->operation.operand_count; k++) {
         x.clean[k] = lilac_random_next(random) & mask_of(s->operation.operands[k]);
-        if (lilac_random_below(random, 2))
+        if (lilac_random_below(random, 2)) {
             x.clean[k] &= 0x7777;
-        if (lilac_random_below(random, 3) == 0)
+        }
+        if (lilac_random_below(random, 3) == 0) {
             x.clean[k] &= 7;
+        }
     }
     uint32_t bits = 1 + (uint32_t)lilac_random_below(random, MOST_POISON);
     while (bits--) {
@@ -97,15 +99,17 @@ static uint64_t changing(const subject *s, const operands *x) {
         uint32_t choice = c;
         for (uint32_t k = 0; k < s->operation.operand_count; k++) {
             inputs[k][c] = x->clean[k];
-            for (uint64_t rest = x->poison[k]; rest; rest &= rest - 1, choice >>= 1)
+            for (uint64_t rest = x->poison[k]; rest; rest &= rest - 1, choice >>= 1) {
                 inputs[k][c] =
                     choice & 1 ? inputs[k][c] | (rest & -rest) : inputs[k][c] & ~(rest & -rest);
+            }
             rows[k] = inputs[k];
         }
     }
     assert_true(sim_apply(&s->operation, CASES, rows, outputs));
-    for (uint32_t c = 1; c < CASES; c++)
+    for (uint32_t c = 1; c < CASES; c++) {
         differ |= outputs[c] ^ outputs[0];
+    }
     return differ;
 }
 
@@ -144,8 +148,9 @@ static bool is_reported(const subject *s, const operands *x, uint32_t bit) {
                                    .detail = s->operation.detail};
     lilac_simt_value result =
         lilac_simt_build(&r.b, &like, s->operation.operand_count, values, 1, &type);
-    if (type != I32)
+    if (type != I32) {
         result = lilac_simt_op1(&r.b, LILAC_SIMT_OP_ZEXT, I32, result);
+    }
     store(&r, LILAC_SIMT_OP_ST_GLOBAL, op2(&r, LILAC_SIMT_OP_AND, result, word(&r, 1u << bit)),
           lilac_simt_parameter_value(&r.b, 0));
     bool done = rig_run(&r);
@@ -166,8 +171,9 @@ static void rules(void **state) {
             uint64_t wanted = changing(s, &x);
             for (uint32_t bit = 0; bit < lilac_simt_type_bits(s->operation.result); bit++) {
                 bool found = is_reported(s, &x, bit), needed = wanted >> bit & 1;
-                if (found == needed || (found && !s->exact))
+                if (found == needed || (found && !s->exact)) {
                     continue;
+                }
                 fail_msg("%s of %llx/%llx, %llx/%llx, %llx/%llx: bit %u %s", s->name,
                          (unsigned long long)x.clean[0], (unsigned long long)x.poison[0],
                          (unsigned long long)x.clean[1], (unsigned long long)x.poison[1],

@@ -11,8 +11,9 @@ static void read_and_run(simt_text *t, const char *text) {
         print_diagnostics(t->context);
         fail_msg("a text that does not read\n%s", text);
     }
-    for (uint32_t k = 0; k < 1024; k++)
+    for (uint32_t k = 0; k < 1024; k++) {
         data[k] = k * 2654435761u;
+    }
     memset(result, 0, sizeof result);
     simt_text_give(t, "data", data, sizeof data);
     simt_text_give(t, "result", result, sizeof result);
@@ -107,8 +108,9 @@ static void programs_meet_at_named_barriers(void **state) {
         fail_msg("a relay that is right is reported");
     }
     assert_int_equal(result[0], 0);
-    for (uint32_t k = 32; k < 96; k++)
+    for (uint32_t k = 32; k < 96; k++) {
         assert_int_equal(result[k], (15 * data[(k % 32) ^ 1]) ^ 0xF0F0F0F0u);
+    }
     simt_text_clear(&t);
     for (size_t k = 0; k < sizeof mutations / sizeof *mutations; k++) {
         const mutation *m = &mutations[k];
@@ -180,8 +182,9 @@ static void a_program_polls(void **state) {
         print_diagnostics(t.context);
         fail_msg("polling is reported");
     }
-    for (uint32_t k = 0; k < 32; k++)
+    for (uint32_t k = 0; k < 32; k++) {
         assert_int_equal(result[k], 40000u * 39999u / 2);
+    }
     assert_true(t.counters.instructions > 2 * 40000);
     simt_text_clear(&t);
     /* without the arrival it polls for ever */
@@ -242,8 +245,9 @@ static void copies_arrive_for_another_program(void **state) {
         print_diagnostics(t.context);
         fail_msg("copies that are waited for are reported");
     }
-    for (uint32_t k = 0; k < 64; k++)
+    for (uint32_t k = 0; k < 64; k++) {
         assert_int_equal(result[k], data[k % 32]);
+    }
     simt_text_clear(&t);
     /* the named barrier passes on what the other program acquired: no wait of its own is needed */
     char *without = replaced(copier, "      cp.async.wait\n", "");
@@ -363,8 +367,9 @@ static void poison_stays_in_its_program(void **state) {
         print_diagnostics(t.context);
         fail_msg("divisions that are masked are reported");
     }
-    for (uint32_t k = 0; k < 40; k++)
+    for (uint32_t k = 0; k < 40; k++) {
         assert_int_equal(result[k], k < 32 ? k : k + 8);
+    }
     simt_text_clear(&t);
     for (size_t k = 0; k < sizeof mutations / sizeof *mutations; k++) {
         const mutation *m = &mutations[k];

@@ -23,8 +23,9 @@ static uint32_t data[WORDS], result[1024];
 
 static uint32_t consumer_warps(const ring *r) {
     uint32_t sum = 0;
-    for (uint32_t k = 0; k < r->consumers; k++)
+    for (uint32_t k = 0; k < r->consumers; k++) {
         sum += r->warps[k];
+    }
     return sum;
 }
 
@@ -67,11 +68,12 @@ static void put_head(lilac_text *out, const ring *r) {
         32 * r->producer_warps, tile(r), 4 * tile(r), 4 * width(r),
         r->elected ? r->producer_warps : 32 * r->producer_warps,
         r->frugal ? consumer_warps(r) : 32 * consumer_warps(r));
-    for (uint32_t s = 0; s < r->stages; s++)
+    for (uint32_t s = 0; s < r->stages; s++) {
         lilac_text_printf(out,
                           "    mbarrier.init [%%zero + %u], %%first, (%%full_count)\n"
                           "    mbarrier.init [%%zero + %u], %%first, (%%empty_count)\n",
                           8 * s + 8, 8 * (s + r->stages) + 8);
+    }
     lilac_text_puts(out, "    barrier\n");
 }
 
@@ -103,12 +105,12 @@ static void put_producer(lilac_text *out, const ring *r) {
                       "        %%place = add %%buffer0, %%mine : i32\n"
                       "        mbarrier.wait [%%bar0 + %u], (%%other0)\n",
                       8 * r->stages + 8);
-    if (r->copies)
+    if (r->copies) {
         lilac_text_printf(out,
                           "        cp.async [%%place + %d], (%%from) {size = 16}\n"
                           "        cp.async.mbarrier_arrive [%%bar0 + 8]\n",
                           BASE);
-    else
+    } else {
         lilac_text_printf(out,
                           "        %%x = ld.global [%%from] : i32\n"
                           "        st.shared [%%place + %d], (%%x)\n%s",
@@ -117,6 +119,7 @@ static void put_producer(lilac_text *out, const ring *r) {
                                        "        %e0 = elect : i1\n"
                                        "        mbarrier.arrive [%bar0 + 8], %e0\n"
                                      : "        mbarrier.arrive [%bar0 + 8]\n");
+    }
     lilac_text_puts(out, "        yield\n      }\n      yield\n    }");
 }
 
@@ -140,14 +143,15 @@ static void put_consumer(lilac_text *out, const ring *r, uint32_t n, uint32_t fi
                       "        mbarrier.wait [%%bar%u + 8], (%%phase%u)\n"
                       "        %%x%u = ld.shared [%%place%u + %d] : i32\n",
                       n, n, n, n, BASE);
-    if (r->frugal)
+    if (r->frugal) {
         lilac_text_printf(out,
                           "        warp_barrier\n"
                           "        %%e%u = elect : i1\n"
                           "        mbarrier.arrive [%%bar%u + %u], %%e%u\n",
                           n, n, 8 * r->stages + 8, n);
-    else
+    } else {
         lilac_text_printf(out, "        mbarrier.arrive [%%bar%u + %u]\n", n, 8 * r->stages + 8);
+    }
     lilac_text_printf(out,
                       "        %%y%u = mul %%s%u, %%three : i32\n"
                       "        %%z%u = add %%y%u, %%x%u : i32\n"
@@ -167,8 +171,9 @@ static char *write_ring(const ring *r) {
     uint32_t first = r->producer_warps;
     put_head(&out, r);
     put_producer(&out, r);
-    for (uint32_t n = 1; n <= r->consumers; first += r->warps[n++ - 1])
+    for (uint32_t n = 1; n <= r->consumers; first += r->warps[n++ - 1]) {
         put_consumer(&out, r, n, first);
+    }
     lilac_text_puts(&out, "\n    return\n  }\n}\n");
     char *text = strcpy(malloc(out.length + 1), lilac_text_get(&out));
     lilac_text_clear(&out);
@@ -182,8 +187,9 @@ static void read_and_run(simt_text *t, const char *text) {
         print_diagnostics(t->context);
         fail_msg("a text that does not read\n%s", text);
     }
-    for (uint32_t k = 0; k < WORDS; k++)
+    for (uint32_t k = 0; k < WORDS; k++) {
         data[k] = k * 2654435761u;
+    }
     memset(result, 0, sizeof result);
     simt_text_give(t, "data", data, sizeof data);
     simt_text_give(t, "result", result, sizeof result);
@@ -195,8 +201,9 @@ static void check_sums(const ring *r) {
     uint32_t begin = 32 * r->producer_warps, end = begin + 32 * consumer_warps(r);
     for (uint32_t t = begin; t < end; t++) {
         uint32_t sum = 0;
-        for (uint32_t i = 0; i < r->iterations; i++)
+        for (uint32_t i = 0; i < r->iterations; i++) {
             sum = 3 * sum + data[i * tile(r) + (3 * t + i) % tile(r)];
+        }
         assert_int_equal(result[t], sum);
     }
 }
@@ -217,8 +224,9 @@ static void check_reported(const char *text, const char *what) {
     simt_text t;
     bool found = false;
     read_and_run(&t, text);
-    for (const lilac_diagnostic *d = lilac_diagnostics(t.context); d; d = d->next)
+    for (const lilac_diagnostic *d = lilac_diagnostics(t.context); d; d = d->next) {
         found |= d->location && d->notes && d->notes->location && strncmp(d->id, "simt-", 5) != 0;
+    }
     if (!found) {
         print_diagnostics(t.context);
         fail_msg("%s: no report\n%s", what, text);
@@ -234,8 +242,9 @@ static ring random_ring(lilac_random *g) {
               .frugal = random_below(g, 2)};
     r.iterations = 2 * r.stages + 1 + random_below(g, 7);
     r.elected = !r.copies && random_below(g, 2);
-    for (uint32_t k = 0; k < r.consumers; k++)
+    for (uint32_t k = 0; k < r.consumers; k++) {
         r.warps[k] = 1 + random_below(g, 3);
+    }
     return r;
 }
 
@@ -281,8 +290,9 @@ static void change_count(const char *text, const char *name, uint32_t count, uin
     char from[64], to[64];
     snprintf(from, sizeof from, "%s = const %u ", name, count);
     snprintf(to, sizeof to, "%s = const %u ", name, changed);
-    if (changed == 0)
+    if (changed == 0) {
         return;
+    }
     char *mutated = replaced(text, from, to);
     check_reported(mutated, to);
     free(mutated);

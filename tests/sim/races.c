@@ -38,13 +38,15 @@ static void make(program *p, lilac_random *random) {
     p->steps = 3 + (uint32_t)lilac_random_below(random, STEPS - 2);
     for (uint32_t s = 0; s < p->steps; s++) {
         kind k = (kind)lilac_random_below(random, cluster ? KINDS : CLUSTER);
-        if (chains && k <= WRITE && lilac_random_below(random, 2))
+        if (chains && k <= WRITE && lilac_random_below(random, 2)) {
             k = GROUP;
+        }
         k = cluster && (s == 0 || s + 1 == p->steps) ? CLUSTER : k;
         p->step[s].kind = k;
         p->step[s].group = 1u << lilac_random_below(random, 1 + __builtin_ctz(p->warps));
-        if (p->warps / p->step[s].group > 15)
+        if (p->warps / p->step[s].group > 15) {
             p->step[s].group *= 2;
+        }
         bool few = lilac_random_below(random, 2) != 0;
         for (uint32_t w = 0; w < all; w++) {
             uint32_t rank = w / p->warps;
@@ -91,10 +93,13 @@ static bool is_ordered(const program *p, uint32_t s, uint32_t a, uint32_t t, uin
     uint64_t reached = UINT64_C(1) << a;
     for (; s < t; s++) {
         uint64_t next = reached;
-        for (uint32_t x = 0; x < all; x++)
-            for (uint32_t y = 0; y < all; y++)
-                if ((reached >> x & 1) && meet(p, s, x, y))
+        for (uint32_t x = 0; x < all; x++) {
+            for (uint32_t y = 0; y < all; y++) {
+                if ((reached >> x & 1) && meet(p, s, x, y)) {
                     next |= UINT64_C(1) << y;
+                }
+            }
+        }
         reached = next;
     }
     return reached >> c & 1;
@@ -108,16 +113,20 @@ static bool is_access(const program *p, uint32_t s, uint32_t w) {
  */
 static uint32_t first_race(const program *p) {
     uint32_t all = p->ctas * p->warps;
-    for (uint32_t t = 0; t < p->steps; t++)
-        for (uint32_t c = 0; c < all; c++)
-            for (uint32_t s = 0; s <= t && is_access(p, t, c); s++)
+    for (uint32_t t = 0; t < p->steps; t++) {
+        for (uint32_t c = 0; c < all; c++) {
+            for (uint32_t s = 0; s <= t && is_access(p, t, c); s++) {
                 for (uint32_t a = 0; a < all; a++) {
                     bool touch = a != c && is_access(p, s, a) &&
                                  p->step[s].of[a] == p->step[t].of[c] &&
                                  (p->step[s].kind == WRITE || p->step[t].kind == WRITE);
-                    if (touch && !is_ordered(p, s, a, t, c))
+                    if (touch && !is_ordered(p, s, a, t, c)) {
                         return t;
+                    }
                 }
+            }
+        }
+    }
     return p->steps;
 }
 
@@ -154,15 +163,17 @@ static void build(rig *r, const program *p) {
                            lilac_simt_compare_values(&r->b, LILAC_SIMT_GE, entry, word(r, 0)));
         lilac_simt_value at = op2(r, LILAC_SIMT_OP_REM_U, entry, word(r, WORDS));
         at = op2(r, LILAC_SIMT_OP_SHL, at, word(r, 2));
-        if (cluster)
+        if (cluster) {
             at = lilac_simt_map_shared(&r->b, at,
                                        op2(r, LILAC_SIMT_OP_DIV_U, entry, word(r, WORDS)));
-        if (p->step[s].kind == READ)
+        }
+        if (p->step[s].kind == READ) {
             lilac_simt_load(&r->b, cluster ? LILAC_SIMT_OP_LD_CLUSTER : LILAC_SIMT_OP_LD_SHARED,
                             LILAC_SIMT_I32, 1, at, 0, active, NULL, NULL);
-        else
+        } else {
             lilac_simt_store(&r->b, cluster ? LILAC_SIMT_OP_ST_CLUSTER : LILAC_SIMT_OP_ST_SHARED, 1,
                              &entry, at, 0, active, NULL);
+        }
     }
 }
 
@@ -188,11 +199,13 @@ static void races_are_races(void **state) {
         r.kernel->num_ctas = p.ctas;
         build(&r, &p);
         give(&r, 0, "entries", entries, sizeof entries);
-        if (!rig_run(&r))
+        if (!rig_run(&r)) {
             fail_msg("%s", lilac_diagnostics(r.context)->message);
-        if ((r.counters.races != 0) != (wanted < p.steps))
+        }
+        if ((r.counters.races != 0) != (wanted < p.steps)) {
             fail_msg("round %u: %llu races, the first at %u of %u", round,
                      (unsigned long long)r.counters.races, wanted, p.steps);
+        }
         if (wanted < p.steps && p.ctas == 1) {
             assert_true(reported(&r, "shared-race", &d) > 0);
             assert_true(lilac_location_file(r.context, d->location, &file, &line, &column));

@@ -36,11 +36,13 @@ static void expect_failure(rig *r, const char *id, uint32_t line, const char *te
     lilac_name file;
     uint32_t found = 0, column;
     assert_false(rig_run(r));
-    if (reported(r, id, &d) != 1)
+    if (reported(r, id, &d) != 1) {
         fail_msg("no %s", id);
+    }
     assert_int_equal(lilac_error_count(r->context), 1);
-    if (strstr(d->message, text) == NULL)
+    if (strstr(d->message, text) == NULL) {
         fail_msg("'%s' lacks '%s'", d->message, text);
+    }
     if (line) {
         assert_true(lilac_location_file(r->context, d->location, &file, &found, &column));
         assert_int_equal(found, line);
@@ -90,8 +92,9 @@ static void indices(void **state) {
             const uint32_t wanted[LEAVES] = {
                 t, t % 32,    t / 32, program % X, program / X % Y, program / X / Y, X, Y,
                 Z, b % RANKS, 0};
-            for (uint32_t k = 0; k < LEAVES; k++)
+            for (uint32_t k = 0; k < LEAVES; k++) {
                 assert_int_equal(out[b][k][t], wanted[k]);
+            }
         }
     }
     assert_int_equal(r.counters.blocks, X * Y * Z * RANKS);
@@ -114,8 +117,9 @@ static void rotation(void **state) {
         lilac_simt_loop_begin(&r.b, word(&r, 0), upper, word(&r, 2), 5, inits, &i);
     lilac_simt_value next[5] = {i + 2, i + 3, i + 1, i + 5, op2(&r, LILAC_SIMT_OP_ADD, i + 4, i)};
     lilac_simt_value results = lilac_simt_loop_end(&r.b, loop, next);
-    for (uint32_t k = 0; k < 5; k++)
+    for (uint32_t k = 0; k < 5; k++) {
         give_row(&r, 0, k, results + k);
+    }
     give(&r, 0, "out", out, sizeof out);
     give(&r, 1, "count", &count, sizeof count);
     assert_true(rig_run(&r));
@@ -130,8 +134,9 @@ static void rotation(void **state) {
             e = sum;
         }
         const uint32_t wanted[5] = {a, b, c, d, e};
-        for (uint32_t k = 0; k < 5; k++)
+        for (uint32_t k = 0; k < 5; k++) {
             assert_int_equal(out[k][t], wanted[k]);
+        }
     }
     rig_clear(&r);
 }
@@ -148,9 +153,10 @@ static void trip_counts(void **state) {
             rig r;
             rig_init(&r, 1, 1, 0);
             lilac_simt_value bounds[3], zero = word(&r, 0), i;
-            for (uint32_t j = 0; j < 3; j++)
+            for (uint32_t j = 0; j < 3; j++) {
                 bounds[j] = constant(&r, type,
                                      wide ? (uint64_t)(int64_t)cases[k][j] : (uint32_t)cases[k][j]);
+            }
             lilac_simt_instruction *loop =
                 lilac_simt_loop_begin(&r.b, bounds[0], bounds[1], bounds[2], 1, &zero, &i);
             lilac_simt_value next = op2(&r, LILAC_SIMT_OP_ADD, i + 1, word(&r, 1));
@@ -215,8 +221,9 @@ static void collatz(void **state) {
         lilac_simt_op3(&r.b, LILAC_SIMT_OP_SELECT, LILAC_SIMT_I32, odd, up, down),
         op2(&r, LILAC_SIMT_OP_ADD, first, word(&r, 1)), op2(&r, LILAC_SIMT_OP_XOR, first + 2, n)};
     lilac_simt_value results = lilac_simt_while_end(&r.b, loop, next);
-    for (uint32_t k = 0; k < 3; k++)
+    for (uint32_t k = 0; k < 3; k++) {
         give_row(&r, 0, k, results + k);
+    }
     give(&r, 0, "out", out, sizeof out);
     assert_true(rig_run(&r));
     for (uint32_t t = 0; t < 32; t++) {
@@ -260,8 +267,9 @@ static void uniform_values(void **state) {
         const uint64_t halves[BLOCKS + 4] = {0,      0x3C00, 0x4000, 0x4200, 0x4400,
                                              0x4500, 0x4600, 0x4700, 0x4800};
         for (uint32_t t = 0; t < 32; t++) {
-            for (uint32_t k = 0; k < 3; k++)
+            for (uint32_t k = 0; k < 3; k++) {
                 assert_int_equal(out[k][block][t], block);
+            }
             assert_int_equal(out[3][block][t], halves[block]);
             assert_int_equal(out[4][block][t], halves[2 * block] << 16 | halves[2 * block]);
         }
@@ -276,8 +284,9 @@ static void interpret(const lilac_simt_body *body, uint32_t *v, uint32_t tid);
 
 static void assign(uint32_t *v, lilac_simt_value first, const lilac_simt_value *from, uint32_t n) {
     uint32_t copy[16];
-    for (uint32_t k = 0; k < n; k++)
+    for (uint32_t k = 0; k < n; k++) {
         copy[k] = v[from[k]];
+    }
     memcpy(v + first, copy, n * sizeof *v);
 }
 
@@ -315,8 +324,9 @@ static void interpret_one(const lilac_simt_instruction *i, uint32_t *v, uint32_t
             interpret(bodies[0], v, tid);
             assign(v, bodies[0]->argument + 1, bodies[0]->last->operands, carried);
         }
-        for (uint32_t k = 0; k < carried; k++)
+        for (uint32_t k = 0; k < carried; k++) {
             v[i->result + k] = v[bodies[0]->argument + 1 + k];
+        }
         break;
     case LILAC_SIMT_OP_IF: {
         const lilac_simt_body *taken = bodies[v[o[0]] ? 0 : 1];
@@ -330,8 +340,9 @@ static void interpret_one(const lilac_simt_instruction *i, uint32_t *v, uint32_t
 }
 
 static void interpret(const lilac_simt_body *body, uint32_t *v, uint32_t tid) {
-    for (const lilac_simt_instruction *i = body->first; i; i = i->next)
+    for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         interpret_one(i, v, tid);
+    }
 }
 
 typedef struct generator {
@@ -352,8 +363,9 @@ static void keep(generator *g, lilac_simt_value value, bool uniform) {
 static uint32_t pick_uniform(generator *g) {
     for (;;) {
         uint32_t k = random_below(&g->random, g->count);
-        if (g->uniform[k])
+        if (g->uniform[k]) {
             return k;
+        }
     }
 }
 
@@ -368,24 +380,28 @@ static void generate_loop(generator *g, uint32_t depth) {
     rig *r = g->r;
     lilac_simt_value inits[4], next[4], i;
     uint32_t carried = 1 + random_below(&g->random, 4), trips = random_below(&g->random, 4);
-    for (uint32_t k = 0; k < carried; k++)
+    for (uint32_t k = 0; k < carried; k++) {
         inits[k] = g->pool[random_below(&g->random, g->count)];
+    }
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&r->b, word(r, 0), word(r, trips), word(r, 1), carried, inits, &i);
     generator saved = *g;
     keep(g, i, true);
-    for (uint32_t k = 0; k < carried; k++)
+    for (uint32_t k = 0; k < carried; k++) {
         keep(g, i + 1 + k, false);
+    }
     generate_inside(g, depth);
-    for (uint32_t k = 0; k < carried; k++) /* often one another's */
+    for (uint32_t k = 0; k < carried; k++) { /* often one another's */
         next[k] = random_below(&g->random, 2) ? i + 1 + random_below(&g->random, carried)
                                               : g->pool[random_below(&g->random, g->count)];
+    }
     lilac_simt_value results = lilac_simt_loop_end(&r->b, loop, next);
     saved.random = g->random;
     saved.budget = g->budget;
     *g = saved;
-    for (uint32_t k = 0; k < carried; k++)
+    for (uint32_t k = 0; k < carried; k++) {
         keep(g, results + k, false);
+    }
 }
 
 static void generate_if(generator *g, uint32_t depth) {
@@ -400,10 +416,11 @@ static void generate_if(generator *g, uint32_t depth) {
         generate_inside(g, depth);
         lilac_simt_value out[2] = {g->pool[random_below(&g->random, g->count)],
                                    g->pool[random_below(&g->random, g->count)]};
-        if (side == 0)
+        if (side == 0) {
             lilac_simt_if_else(&r->b, branch, out);
-        else
+        } else {
             results = lilac_simt_if_end(&r->b, branch, out);
+        }
         saved.random = g->random;
         saved.budget = g->budget;
         *g = saved;
@@ -419,13 +436,14 @@ static void generate(generator *g, uint32_t depth) {
          steps--, g->budget--) {
         uint32_t choice = random_below(&g->random, 12), a = random_below(&g->random, g->count),
                  b = random_below(&g->random, g->count);
-        if (choice == 0 && depth < 3)
+        if (choice == 0 && depth < 3) {
             generate_loop(g, depth);
-        else if (choice == 1 && depth < 3)
+        } else if (choice == 1 && depth < 3) {
             generate_if(g, depth);
-        else
+        } else {
             keep(g, op2(g->r, codes[random_below(&g->random, 4)], g->pool[a], g->pool[b]),
                  g->uniform[a] && g->uniform[b]);
+        }
     }
 }
 
@@ -441,10 +459,12 @@ static void random_programs(void **state) {
         generator g = {.r = &r, .budget = 120};
         lilac_random_seed(&g.random, seed);
         keep(&g, thread(&r), false);
-        for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t k = 0; k < 4; k++) {
             keep(&g, word(&r, lilac_random_next(&g.random) & 0xFFFFFFFF), true);
-        while (g.budget > 0)
+        }
+        while (g.budget > 0) {
             generate(&g, 0);
+        }
         for (uint32_t k = 0; k < g.count; k++) {
             lilac_simt_value at = op2(&r, LILAC_SIMT_OP_ADD, thread(&r), word(&r, THREADS * k));
             store(&r, GLOBAL_STORE, g.pool[k], element(&r, 0, at, 4));
@@ -454,10 +474,12 @@ static void random_programs(void **state) {
         uint32_t *values = calloc(r.kernel->value_count + 16, sizeof *values);
         for (uint32_t t = 0; t < THREADS; t++) {
             interpret(r.kernel->body, values, t);
-            for (uint32_t k = 0; k < g.count; k++)
-                if (out[THREADS * k + t] != values[g.pool[k]])
+            for (uint32_t k = 0; k < g.count; k++) {
+                if (out[THREADS * k + t] != values[g.pool[k]]) {
                     fail_msg("seed %u, thread %u, value %u: %u, not %u", (unsigned)seed, t,
                              g.pool[k], out[THREADS * k + t], values[g.pool[k]]);
+                }
+            }
         }
         free(values);
         rig_clear(&r);
@@ -507,8 +529,9 @@ static void ballots(void **state) {
     give_out(&r, 0, lilac_simt_build(&r.b, &like, 1, &condition, 1, &type));
     give(&r, 0, "out", out, sizeof out);
     assert_true(rig_run(&r));
-    for (uint32_t t = 0; t < 64; t++)
+    for (uint32_t t = 0; t < 64; t++) {
         assert_int_equal(out[t], t < 32 ? 0 : 0xFFFFFE00);
+    }
     assert_int_equal(r.counters.votes, 2);
     rig_clear(&r);
 }
@@ -527,32 +550,38 @@ static void vector_accesses(void **state) {
                 uint8_t in[16 + 32 * 16], out[32 * 16];
                 rig r;
                 rig_init(&r, 1, 2, 0);
-                for (uint32_t k = 0; k < sizeof in; k++)
+                for (uint32_t k = 0; k < sizeof in; k++) {
                     in[k] = (uint8_t)(k * 7 + 3);
+                }
                 lilac_simt_value mask = masked ? odd_thread(&r) : 0;
                 lilac_simt_value others[4], values[4];
-                for (uint32_t k = 0; k < 4; k++)
+                for (uint32_t k = 0; k < 4; k++) {
                     others[k] =
                         constant(&r, types[w], UINT64_C(0x5A5A5A5A5A5A5A5A) >> (64 - (8u << w)));
+                }
                 lilac_simt_value first = lilac_simt_load(&r.b, GLOBAL_LOAD, types[w], count,
                                                          element(&r, 0, thread(&r), size), 16, mask,
                                                          masked == 2 ? others : NULL, NULL);
-                for (uint32_t k = 0; k < 4; k++)
+                for (uint32_t k = 0; k < 4; k++) {
                     values[k] = first + k;
+                }
                 lilac_simt_store(&r.b, GLOBAL_STORE, count, values,
                                  element(&r, 1, thread(&r), size), 0, 0, NULL);
                 give(&r, 0, "in", in, sizeof in);
                 give(&r, 1, "out", out, 32 * size);
                 r.buffers[0].read_only = true;
                 assert_true(rig_run(&r));
-                for (uint32_t t = 0; t < 32; t++)
-                    for (uint32_t k = 0; k < size; k++)
+                for (uint32_t t = 0; t < 32; t++) {
+                    for (uint32_t k = 0; k < size; k++) {
                         assert_int_equal(out[t * size + k], masked == 0 || t % 2
                                                                 ? in[16 + t * size + k]
                                                                 : (masked == 2 ? 0x5A : 0));
+                    }
+                }
                 uint32_t threads = masked ? 16 : 32, width = 0;
-                while (1u << width != size)
+                while (1u << width != size) {
                     width++;
+                }
                 assert_int_equal(r.counters.global_load_bytes, threads * size);
                 assert_int_equal(r.counters.global_store_bytes, 32 * size);
                 assert_int_equal(r.counters.access_bits[width], 2);
@@ -569,8 +598,9 @@ static void masked_stores(void **state) {
     uint32_t out[128];
     rig r;
     (void)state;
-    for (uint32_t k = 0; k < 128; k++)
+    for (uint32_t k = 0; k < 128; k++) {
         out[k] = 77;
+    }
     rig_init(&r, 4, 1, 0);
     lilac_simt_value value = thread(&r);
     lilac_simt_value mask =
@@ -578,8 +608,9 @@ static void masked_stores(void **state) {
     lilac_simt_store(&r.b, GLOBAL_STORE, 1, &value, element(&r, 0, thread(&r), 4), 0, mask, NULL);
     give(&r, 0, "out", out, 33 * sizeof *out);
     assert_true(rig_run(&r));
-    for (uint32_t t = 0; t < 128; t++)
+    for (uint32_t t = 0; t < 128; t++) {
         assert_int_equal(out[t], t < 33 ? t : 77);
+    }
     assert_int_equal(r.counters.global_stores, 2);
     assert_int_equal(r.counters.global_store_sectors, 5);
     assert_int_equal(r.counters.global_store_bytes, 33 * 4);
@@ -717,19 +748,22 @@ static uint32_t strided(const char *arch, lilac_simt_type type, uint32_t count, 
     lilac_simt_value values[4];
     lilac_simt_value mask =
         lilac_simt_compare_values(&r.b, LILAC_SIMT_ULT, thread(&r), word(&r, active));
-    for (uint32_t k = 0; k < 4; k++)
+    for (uint32_t k = 0; k < 4; k++) {
         values[k] = type == LILAC_SIMT_I32
                         ? op2(&r, LILAC_SIMT_OP_ADD, thread(&r), word(&r, 1000 * k))
                         : constant(&r, type, k);
+    }
     lilac_simt_store(&r.b, SHARED_STORE, count, values, address, 0, mask, NULL);
     lilac_simt_value loaded =
         lilac_simt_load(&r.b, SHARED_LOAD, type, count, address, 0, mask, NULL, NULL);
-    if (type == LILAC_SIMT_I32)
+    if (type == LILAC_SIMT_I32) {
         give_out(&r, 0, loaded + count - 1);
+    }
     give(&r, 0, "out", out, sizeof out);
     assert_true(rig_run(&r));
-    for (uint32_t t = 0; t < active && type == LILAC_SIMT_I32 && stride; t++)
+    for (uint32_t t = 0; t < active && type == LILAC_SIMT_I32 && stride; t++) {
         assert_int_equal(out[t], t + 1000 * (count - 1));
+    }
     bool merges = size > 4 && stride == 0; /* copies in a wide load, see merged_loads */
     assert_int_equal(r.counters.shared_load_wavefronts << merges,
                      r.counters.shared_store_wavefronts);
@@ -784,8 +818,9 @@ static uint32_t linear_load(uint32_t count, const uint32_t *columns, uint32_t ac
     rig_init(&r, 1, 2, 16 * 1024);
     for (uint32_t lane = 0; lane < 32; lane++) {
         masks[lane] = active >> lane & 1;
-        for (uint32_t k = 0; k < 5; k++)
+        for (uint32_t k = 0; k < 5; k++) {
             places[lane] ^= lane >> k & 1 ? columns[k] : 0;
+        }
     }
     lilac_simt_value at = load(&r, GLOBAL_LOAD, LILAC_SIMT_I32, element(&r, 0, thread(&r), 4));
     lilac_simt_value mask = load(&r, GLOBAL_LOAD, LILAC_SIMT_I32, element(&r, 1, thread(&r), 4));
@@ -829,8 +864,9 @@ static void random_conflicts(void **state) {
         uint32_t places[32], span = 4u << lilac_random_below(&random, 8);
         rig r;
         rig_init(&r, 1, 1, 32 * 1024);
-        for (uint32_t lane = 0; lane < 32; lane++)
+        for (uint32_t lane = 0; lane < 32; lane++) {
             places[lane] = (uint32_t)lilac_random_below(&random, span) * count * 4;
+        }
         lilac_simt_load(&r.b, SHARED_LOAD, LILAC_SIMT_I32, count,
                         load(&r, GLOBAL_LOAD, LILAC_SIMT_I32, element(&r, 0, thread(&r), 4)), 0, 0,
                         NULL, NULL);
@@ -840,13 +876,14 @@ static void random_conflicts(void **state) {
             static bool seen[8192];
             uint32_t depth[32] = {0}, most = 0;
             memset(seen, 0, sizeof seen);
-            for (uint32_t lane = first; lane < first + group; lane++)
+            for (uint32_t lane = first; lane < first + group; lane++) {
                 for (uint32_t k = 0; k < count; k++) {
                     uint32_t at = places[lane] / 4 + k;
                     depth[at % 32] += !seen[at];
                     seen[at] = true;
                     most = depth[at % 32] > most ? depth[at % 32] : most;
                 }
+            }
             wanted += most;
         }
         assert_int_equal(r.counters.shared_load_wavefronts, wanted);
@@ -915,13 +952,14 @@ static void races_of(const action *actions, uint32_t count, uint32_t races, uint
         lilac_simt_value at = op2(&r, LILAC_SIMT_OP_ADD, thread(&r), word(&r, actions[k].shift));
         at = op2(&r, LILAC_SIMT_OP_SHL, op2(&r, LILAC_SIMT_OP_AND, at, word(&r, 63)), word(&r, 2));
         at_line(&r, k + 1);
-        if (actions[k].what == READ)
+        if (actions[k].what == READ) {
             load(&r, SHARED_LOAD, LILAC_SIMT_I32, at);
-        else if (actions[k].what == WRITE)
+        } else if (actions[k].what == WRITE) {
             store(&r, SHARED_STORE, thread(&r), at);
-        else
+        } else {
             effect(&r,
                    actions[k].what == SYNC ? LILAC_SIMT_OP_BARRIER : LILAC_SIMT_OP_WARP_BARRIER);
+        }
     }
     assert_true(rig_run(&r));
     assert_int_equal(r.counters.races, races);
@@ -986,8 +1024,9 @@ static void race_around_a_loop(void **state) {
         store(&r, SHARED_STORE, thread(&r), mine);
         effect(&r, LILAC_SIMT_OP_BARRIER);
         load(&r, SHARED_LOAD, LILAC_SIMT_I32, op2(&r, LILAC_SIMT_OP_XOR, mine, word(&r, 128)));
-        if (barriers == 2)
+        if (barriers == 2) {
             effect(&r, LILAC_SIMT_OP_BARRIER);
+        }
         lilac_simt_loop_end(&r.b, loop, NULL);
         assert_true(rig_run(&r));
         assert_int_equal(r.counters.races, barriers == 2 ? 0 : 4);
@@ -1182,8 +1221,9 @@ static void too_many_values(void **state) {
     rig r;
     (void)state;
     rig_init(&r, 32, 0, 0);
-    for (uint64_t k = 0; k <= 262144; k++)
+    for (uint64_t k = 0; k <= 262144; k++) {
         constant(&r, LILAC_SIMT_I64, k);
+    }
     expect_failure(&r, "too-many-values", 0, "2 GiB");
 }
 
@@ -1264,15 +1304,17 @@ static void determinism(void **state) {
                 once = text;
                 counters = r.counters;
                 assert_true(reported(&r, "shared-race", NULL) > 2);
-                if (traps)
+                if (traps) {
                     assert_non_null(strstr(lilac_text_get(&text), "block (37, 0, 0)"));
+                }
             } else {
                 assert_string_equal(lilac_text_get(&text), lilac_text_get(&once));
                 assert_memory_equal(&r.counters, &counters, sizeof counters);
                 lilac_text_clear(&text);
             }
-            for (uint32_t k = 0; !traps && k < BLOCKS * 64; k++)
+            for (uint32_t k = 0; !traps && k < BLOCKS * 64; k++) {
                 assert_int_equal(out[k], k * k);
+            }
             rig_clear(&r);
         }
         assert_int_equal(counters.blocks, traps ? 0 : BLOCKS);
@@ -1346,9 +1388,10 @@ static void placing(void **state) {
     for (uint32_t k = 0; k < 3; k++) {
         assert_int_equal(buffers[k].address % 256, 0);
         assert_int_not_equal(buffers[k].address >> 56, 0);
-        if (k)
+        if (k) {
             assert_true(buffers[k].address - buffers[k - 1].address >
                         buffers[k - 1].size + (UINT64_C(1) << 32));
+        }
     }
 }
 

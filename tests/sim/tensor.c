@@ -83,8 +83,9 @@ static bool run_pipeline(text_rig *r, const char *from, const char *to) {
     char *body = from ? replaced(PIPELINE, from, to) : replaced(PIPELINE, "barrier", "barrier");
     text_open(r, HEAD, VALUES, body, NULL);
     free(body);
-    for (uint32_t k = 0; k < TILES * ROWS * COLUMNS; k++)
+    for (uint32_t k = 0; k < TILES * ROWS * COLUMNS; k++) {
         tensor[k / COLUMNS][k % COLUMNS] = (uint16_t)(k * 40503u >> 3);
+    }
     simt_text_give(&r->t, "tensor", tensor, sizeof tensor);
     simt_text_give(&r->t, "out", out, sizeof out);
     lilac_sim_place(r->t.buffers, 2);
@@ -116,8 +117,9 @@ static void check_sums(const text_rig *r) {
 static void a_pipeline_is_right(void **state) {
     (void)state;
     text_rig r;
-    if (!run_pipeline(&r, NULL, NULL))
+    if (!run_pipeline(&r, NULL, NULL)) {
         text_fail(&r, "a trap");
+    }
     check_sums(&r);
     text_close(&r);
 }
@@ -144,8 +146,10 @@ static void passes_keep_copies(void **state) {
         check_sums(&r);
     }
     lilac_simt_print(&text, r.t.module);
-    if (strstr(lilac_text_get(&text), "mbarrier = ") || !strstr(lilac_text_get(&text), " + 1024]"))
+    if (strstr(lilac_text_get(&text), "mbarrier = ") ||
+        !strstr(lilac_text_get(&text), " + 1024]")) {
         fail_msg("offsets are not folded:\n%s", lilac_text_get(&text));
+    }
     lilac_text_clear(&text);
     text_close(&r);
 }
@@ -190,22 +194,26 @@ static uint8_t memory[MEMORY], wanted_memory[MEMORY], image[SHARED], wanted[SHAR
 
 static void load_element(const box *b, uint32_t shared, int64_t global) {
     uint32_t size = lilac_tensor_element_bytes(b->map.element);
-    if (global >= 0)
+    if (global >= 0) {
         memcpy(wanted + shared, memory + global, size);
-    else
+    } else {
         memset(wanted + shared, b->map.fill ? 0xFF : 0, size);
-    if (global < 0 && b->map.fill)
+    }
+    if (global < 0 && b->map.fill) {
         wanted[shared + size - 1] = 0x7F;
+    }
 }
 
 static void store_element(const box *b, uint32_t shared, int64_t global) {
-    if (global >= 0)
+    if (global >= 0) {
         memcpy(wanted_memory + global, image + shared, lilac_tensor_element_bytes(b->map.element));
+    }
 }
 
 static void or_element(const box *b, uint32_t shared, int64_t global) {
-    for (uint32_t k = 0; k < lilac_tensor_element_bytes(b->map.element) && global >= 0; k++)
+    for (uint32_t k = 0; k < lilac_tensor_element_bytes(b->map.element) && global >= 0; k++) {
         wanted_memory[global + k] |= image[shared + k];
+    }
 }
 
 /* The image goes to shared memory, the operation is executed, and the image is stored again. */
@@ -226,8 +234,9 @@ static void run_box(text_rig *r, const box *b, const char *operation, const char
                       "%%at = const %u : i32\n",
                       (unsigned long long)lilac_tensor_map_bytes(&b->map), (SHARED - 1024) / 128,
                       b->at);
-    for (uint32_t k = 0; k < b->map.rank; k++)
+    for (uint32_t k = 0; k < b->map.rank; k++) {
         lilac_text_printf(&values, "%%c%u = const %d : i32\n", k, (int)b->coordinates[k]);
+    }
     for (uint32_t back = 0; back < 2; back++) {
         lilac_text_printf(&body,
                           "loop %%i%u = %%zero to %%words step %%one {\n"
@@ -239,13 +248,14 @@ static void run_box(text_rig *r, const box *b, const char *operation, const char
                                       "st.global [%p1 + 1024], (%read)\nyield\n}\n"
                                     : "%word = ld.global [%p0 + 1024] : i32\n"
                                       "st.shared [%a0 + 1024], (%word)\nyield\n}\n");
-        if (back == 0)
+        if (back == 0) {
             lilac_text_printf(&body,
                               "mbarrier.init [%%base], %%first, (%%one)\nfence.mbarrier_init\n"
                               "fence.proxy_async shared\nbarrier\n"
                               "mbarrier.expect [%%base], %%first, (%%bytes)\n"
                               "%s [%%at], %%first, (%%m, %s%s)\n%s",
                               operation, list[b->map.rank - 1], last, completion);
+        }
     }
     text_open(r, "kernel @k(%m: i64 tensor_map, %image: i64 ptr) warps 1 ctas 1 shared 16384",
               lilac_text_get(&values), lilac_text_get(&body), NULL);
@@ -260,8 +270,9 @@ static void run_box(text_rig *r, const box *b, const char *operation, const char
     r->t.launch.tensor_map_count = 1;
     r->t.launch.arguments = arguments;
     r->t.launch.argument_count = 2;
-    if (!lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters))
+    if (!lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters)) {
         text_fail(r, "a trap");
+    }
     lilac_text_clear(&values);
     lilac_text_clear(&body);
 }
@@ -272,12 +283,15 @@ static void boxes_are_those_of_the_model(void **state) {
     for (uint32_t n = 0; n < CASES; n++) {
         text_rig r;
         box b;
-        while (!choose(&b))
+        while (!choose(&b)) {
             continue;
-        for (uint32_t k = 0; k < MEMORY; k++)
+        }
+        for (uint32_t k = 0; k < MEMORY; k++) {
             memory[k] = wanted_memory[k] = (uint8_t)below(256);
-        for (uint32_t k = 0; k < SHARED; k++)
+        }
+        for (uint32_t k = 0; k < SHARED; k++) {
             image[k] = wanted[k] = (uint8_t)below(256);
+        }
         bool integer = b.map.element >= LILAC_TENSOR_U32 && b.map.element <= LILAC_TENSOR_S64;
         uint32_t kind = below(integer ? 3 : 2);
         walk(&b, kind == 0 ? load_element : kind == 1 ? store_element : or_element);

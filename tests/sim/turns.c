@@ -44,10 +44,12 @@ static const lilac_diagnostic *expect_end(rig *r, const char *id, uint32_t line,
     uint32_t found = 0, column;
     assert_false(rig_run(r));
     assert_int_equal(lilac_error_count(r->context), 1);
-    if (reported(r, id, &d) != 1)
+    if (reported(r, id, &d) != 1) {
         fail_msg("no %s, but %s", id, lilac_diagnostics(r->context)->id);
-    if (strstr(d->message, words) == NULL)
+    }
+    if (strstr(d->message, words) == NULL) {
         fail_msg("'%s' lacks '%s'", d->message, words);
+    }
     assert_true(lilac_location_file(r->context, d->location, &file, &found, &column));
     assert_int_equal(found, line);
     assert_int_equal(r->counters.instructions, 0);
@@ -55,15 +57,17 @@ static const lilac_diagnostic *expect_end(rig *r, const char *id, uint32_t line,
 }
 
 static void expect_run(rig *r) {
-    if (!rig_run(r))
+    if (!rig_run(r)) {
         fail_msg("%s: %s", lilac_diagnostics(r->context)->id,
                  lilac_diagnostics(r->context)->message);
+    }
 }
 
 static uint32_t notes_with(const lilac_diagnostic *d, const char *words) {
     uint32_t count = 0;
-    for (const lilac_diagnostic *note = d->notes; note; note = note->next)
+    for (const lilac_diagnostic *note = d->notes; note; note = note->next) {
         count += strstr(note->message, words) != NULL;
+    }
     return count;
 }
 
@@ -97,8 +101,9 @@ static void chains(void **state) {
             r.launch.threads = threads;
             r.launch.instruction_limit = limited ? 1 << 20 : 0;
             expect_run(&r);
-            for (uint32_t k = 0; k < CHAIN; k++)
+            for (uint32_t k = 0; k < CHAIN; k++) {
                 assert_int_equal(flags[k], k + 1);
+            }
             assert_int_equal(r.counters.blocks, CHAIN);
             rig_clear(&r);
         }
@@ -128,8 +133,9 @@ static void one_thread_is_deterministic(void **state) {
         rig r;
         build_chain(&r, 16, run == 2, flags);
         expect_run(&r);
-        if (run == 1)
+        if (run == 1) {
             assert_int_equal(r.counters.instructions, instructions);
+        }
         instructions = r.counters.instructions;
         rig_clear(&r);
     }
@@ -396,8 +402,9 @@ static void limits_name_the_loop(void **state) {
     lilac_simt_instruction *loop = lilac_simt_while_begin(&r.b, 1, &zero, 1, &type, &first);
     at_line(&r, 8);
     next = first;
-    for (uint32_t k = 0; k < 100; k++)
+    for (uint32_t k = 0; k < 100; k++) {
         next = op2(&r, LILAC_SIMT_OP_MUL, next, next);
+    }
     lilac_simt_while_condition(&r.b, loop, lilac_simt_constant(&r.b, LILAC_SIMT_I1, 1), &next,
                                &first);
     next = first;

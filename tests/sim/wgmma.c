@@ -37,22 +37,25 @@ static lilac_matrix_descriptor packed(lilac_matrix_swizzle swizzle, bool transpo
 }
 
 static void put_bits(uint8_t *bytes, uint64_t bit, uint32_t bits, uint64_t value) {
-    if (bits < 8)
+    if (bits < 8) {
         bytes[bit / 8] |= (uint8_t)(value << bit % 8);
-    else
+    } else {
         memcpy(bytes + bit / 8, &value, bits / 8);
+    }
 }
 
 /* The matrix in shared memory, where its descriptor reads it. */
 static void put_matrix(single *j, const lilac_matrix_descriptor *d, bool transposed, uint32_t rows,
                        const uint64_t *elements) {
     uint32_t bits = lilac_matrix_type_bits(j->shape.a);
-    for (uint32_t row = 0; row < rows; row++)
-        for (uint32_t k = 0; k < j->shape.k; k++)
+    for (uint32_t row = 0; row < rows; row++) {
+        for (uint32_t k = 0; k < j->shape.k; k++) {
             put_bits(j->image,
                      8 * (uint64_t)lilac_matrix_descriptor_address(d, bits, transposed, row, k) +
                          (bits < 8 ? k % 8 : 0),
                      bits, elements[row * j->shape.k + k]);
+        }
+    }
 }
 
 static void put_registers(single *j, uint32_t d_count) {
@@ -61,10 +64,11 @@ static void put_registers(single *j, uint32_t d_count) {
     for (uint32_t t = 0; t < 128; t++) {
         for (uint32_t i = 0; i < 4 && j->kind.registers; i++) {
             lilac_matrix_a_place(16, t % 32, i, &row, &word);
-            for (uint32_t e = 0; e < each; e++)
+            for (uint32_t e = 0; e < each; e++) {
                 j->registers[i * 128 + t] |=
                     (uint32_t)j->ea[(row + t / 32 * 16) * j->shape.k + word * each + e]
                     << (bits * e);
+            }
         }
         for (uint32_t e = 0; e < d_count * pair; e++) {
             lilac_matrix_d_place(16, t % 32, e, &row, &column);
@@ -88,10 +92,12 @@ static void stage_image(rig *r, const single *j) {
         lilac_simt_store(&r->b, LILAC_SIMT_OP_ST_SHARED, 4, parts,
                          op2(r, LILAC_SIMT_OP_MUL, chunk, word(r, 16)), 0, 0, NULL);
     }
-    if (j->store_fence)
+    if (j->store_fence) {
         proxy_fence(r);
-    if (j->barrier)
+    }
+    if (j->barrier) {
         lilac_simt_barrier(&r->b);
+    }
 }
 
 static void read_single(single *j) {
@@ -114,33 +120,41 @@ static void run_single(rig *r, single *j) {
     put_registers(j, count);
     rig_init(r, 4, 3, IMAGE);
     stage_image(r, j);
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         c[k] = load(r, LILAC_SIMT_OP_LD_GLOBAL, type, register_at(r, 1, 4 + k));
-    for (uint32_t k = 0; k < 4 && j->kind.registers; k++)
+    }
+    for (uint32_t k = 0; k < 4 && j->kind.registers; k++) {
         a[k] = load(r, LILAC_SIMT_OP_LD_GLOBAL, LILAC_SIMT_I32, register_at(r, 1, k));
-    if (!j->kind.registers)
+    }
+    if (!j->kind.registers) {
         a[0] = lilac_simt_matrix_descriptor(&r->b, word(r, j->a.start), &j->a);
+    }
     lilac_simt_value b = lilac_simt_matrix_descriptor(&r->b, word(r, j->b.start), &j->b);
     at_line(r, FENCE);
-    if (j->fence)
+    if (j->fence) {
         lilac_simt_wgmma_fence(&r->b);
+    }
     at_line(r, MULTIPLY);
     lilac_simt_value d = lilac_simt_wgmma(&r->b, &j->kind, c, a, b, yes(r, j->accumulate));
     at_line(r, COMMIT);
-    if (j->commit)
+    if (j->commit) {
         lilac_simt_wgmma_commit(&r->b);
-    for (uint32_t k = 0; k < count; k++)
+    }
+    for (uint32_t k = 0; k < count; k++) {
         c[k] = d + k;
+    }
     at_line(r, WAIT);
     d = lilac_simt_wgmma_wait(&r->b, 0, count, c);
     at_line(r, LAST);
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         store(r, LILAC_SIMT_OP_ST_GLOBAL, d + k, register_at(r, 2, k));
+    }
     give(r, 0, "image", j->image, sizeof j->image);
     give(r, 1, "registers", j->registers, sizeof j->registers);
     give(r, 2, "out", j->out, sizeof j->out);
-    if (!rig_run(r))
+    if (!rig_run(r)) {
         fail_msg("%s", lilac_diagnostics(r->context)->message);
+    }
     read_single(j);
 }
 
@@ -155,8 +169,9 @@ static bool single_is_right(const single *j) {
             size += fabsl(product);
         }
         sum = j->kind.negate_a != j->kind.negate_b ? -sum : sum;
-        if (!is_sum(s->d, j->ed[at], c + sum, size + fabsl(c)))
+        if (!is_sum(s->d, j->ed[at], c + sum, size + fabsl(c))) {
             return false;
+        }
     }
     return true;
 }
@@ -168,16 +183,20 @@ static void single_init(single *j, const lilac_simt_matrix_payload *kind,
     j->kind = *kind;
     j->shape = lilac_simt_matrix_shape(&like);
     j->accumulate = j->store_fence = j->barrier = j->fence = j->commit = true;
-    for (uint32_t k = 0; k < 64 * j->shape.k; k++)
+    for (uint32_t k = 0; k < 64 * j->shape.k; k++) {
         j->ea[k] = random_element(j->shape.a, exact, seed);
-    for (uint32_t k = 0; k < j->shape.n * j->shape.k; k++)
+    }
+    for (uint32_t k = 0; k < j->shape.n * j->shape.k; k++) {
         j->eb[k] = random_element(j->shape.b, exact, seed);
-    for (uint32_t k = 0; k < 64 * j->shape.n; k++)
+    }
+    for (uint32_t k = 0; k < 64 * j->shape.n; k++) {
         j->ec[k] = random_element(j->shape.d, exact, seed);
+    }
     j->a = packed(swizzle, kind->transpose_a, 64, 0);
     j->b = packed(swizzle, kind->transpose_b, j->shape.n, 16384);
-    if (!kind->registers)
+    if (!kind->registers) {
         put_matrix(j, &j->a, kind->transpose_a, 64, j->ea);
+    }
     put_matrix(j, &j->b, kind->transpose_b, j->shape.n, j->eb);
 }
 
@@ -191,8 +210,8 @@ static void check_single(const lilac_simt_matrix_payload *kind, lilac_matrix_swi
     if (!single_is_right(&j) || lilac_diagnostics(r.context)) {
         show(&r);
         fail_msg("%s x %s, n = %u, swizzle %u, transposed %u %u, registers %u",
-                 lilac_matrix_type_name(kind->a), lilac_matrix_type_name(kind->b), kind->n,
-                 swizzle, kind->transpose_a, kind->transpose_b, kind->registers);
+                 lilac_matrix_type_name(kind->a), lilac_matrix_type_name(kind->b), kind->n, swizzle,
+                 kind->transpose_a, kind->transpose_b, kind->registers);
     }
     assert_int_equal(r.counters.wgmmas, 4);
     assert_int_equal(r.counters.wgmma_cycles, kind->n / 2 > 19 ? kind->n / 2 : 19);
@@ -280,8 +299,9 @@ static void test_single_mutations(void **state) {
     j.b.swizzle = LILAC_MATRIX_SWIZZLE_64;
     expect_single(&j, NULL, 0, 0);
     single_init(&j, &f16, LILAC_MATRIX_SWIZZLE_128, true, &seed);
-    for (uint32_t k = 0; k < 64 * 64; k++)
+    for (uint32_t k = 0; k < 64 * 64; k++) {
         j.ec[k] = 0x7FC00000; /* as registers that nothing has set may hold */
+    }
     j.accumulate = false;
     rig r;
     run_single(&r, &j);
@@ -309,25 +329,30 @@ static void test_release(void **state) {
         lilac_simt_value c[32], d, b, a;
         a = lilac_simt_matrix_descriptor(&r.b, word(&r, j.a.start), &j.a);
         b = lilac_simt_matrix_descriptor(&r.b, word(&r, j.b.start), &j.b);
-        for (uint32_t k = 0; k < 32; k++)
+        for (uint32_t k = 0; k < 32; k++) {
             c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
+        }
         lilac_simt_wgmma_fence(&r.b);
         at_line(&r, MULTIPLY);
         d = lilac_simt_wgmma(&r.b, &f16, c, &a, b, yes(&r, false));
         lilac_simt_wgmma_commit(&r.b);
-        for (uint32_t k = 0; k < 32; k++)
+        for (uint32_t k = 0; k < 32; k++) {
             c[k] = d + k;
+        }
         at_line(&r, WAIT);
-        if (when >= 2)
+        if (when >= 2) {
             lilac_simt_wgmma_wait(&r.b, 0, 32, c);
-        if (when == 1 || when == 3)
+        }
+        if (when == 1 || when == 3) {
             lilac_simt_barrier(&r.b);
+        }
         at_line(&r, COPY);
         lilac_simt_value to = op2(&r, LILAC_SIMT_OP_MUL, thread(&r), word(&r, 16));
         store(&r, LILAC_SIMT_OP_ST_SHARED, word(&r, 0x12345678), to);
         at_line(&r, WAIT);
-        if (when < 2)
+        if (when < 2) {
             lilac_simt_wgmma_wait(&r.b, 0, 32, c);
+        }
         give(&r, 0, "image", j.image, sizeof j.image);
         give(&r, 1, "registers", j.registers, sizeof j.registers);
         give(&r, 2, "out", j.out, sizeof j.out);
@@ -350,17 +375,19 @@ static void test_traps(void **state) {
         rig_init(&r, 4, 3, IMAGE);
         stage_image(&r, &j);
         lilac_simt_value c[32], a, b, start = word(&r, IMAGE - 4096);
-        if (!out) /* thread 77 alone starts 1024 bytes further */
+        if (!out) { /* thread 77 alone starts 1024 bytes further */
             start = lilac_simt_op3(
                 &r.b, LILAC_SIMT_OP_SELECT, LILAC_SIMT_I32,
                 lilac_simt_compare_values(&r.b, LILAC_SIMT_EQ, thread(&r), word(&r, 77)),
                 word(&r, 1024), word(&r, 0));
+        }
         a = lilac_simt_matrix_descriptor(&r.b, word(&r, 0), &j.a);
         start = op2(&r, LILAC_SIMT_OP_SHR_U, start, word(&r, 4));
         b = lilac_simt_op2(&r.b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, a,
                            lilac_simt_op1(&r.b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, start));
-        for (uint32_t k = 0; k < 32; k++)
+        for (uint32_t k = 0; k < 32; k++) {
             c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
+        }
         lilac_simt_wgmma_fence(&r.b);
         lilac_simt_wgmma(&r.b, &f16, c, &a, b, yes(&r, false));
         lilac_simt_wgmma_commit(&r.b);
@@ -385,8 +412,9 @@ static void test_not_awaited(void **state) {
     stage_image(&r, &j);
     lilac_simt_value c[32], a;
     a = lilac_simt_matrix_descriptor(&r.b, word(&r, 0), &j.a);
-    for (uint32_t k = 0; k < 32; k++)
+    for (uint32_t k = 0; k < 32; k++) {
         c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
+    }
     lilac_simt_wgmma_fence(&r.b);
     at_line(&r, MULTIPLY);
     lilac_simt_wgmma(&r.b, &f16, c, &a, a, yes(&r, false));
@@ -411,8 +439,9 @@ static void test_wait_is_clamped(void **state) {
     lilac_simt_value c[32], d, b, a;
     a = lilac_simt_matrix_descriptor(&r.b, word(&r, j.a.start), &j.a);
     b = lilac_simt_matrix_descriptor(&r.b, word(&r, j.b.start), &j.b);
-    for (uint32_t k = 0; k < 32; k++)
+    for (uint32_t k = 0; k < 32; k++) {
         c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
+    }
     lilac_simt_wgmma_fence(&r.b);
     lilac_simt_value first = 0;
     for (uint32_t g = 0; g < 8; g++) {
@@ -420,8 +449,9 @@ static void test_wait_is_clamped(void **state) {
         lilac_simt_wgmma_commit(&r.b);
         first = g == 0 ? d : first;
     }
-    for (uint32_t k = 0; k < 32; k++)
+    for (uint32_t k = 0; k < 32; k++) {
         c[k] = first + k;
+    }
     d = lilac_simt_wgmma_wait(&r.b, 9, 32, c);
     store(&r, LILAC_SIMT_OP_ST_GLOBAL, d, register_at(&r, 2, 0));
     lilac_simt_wgmma_wait(&r.b, 0, 0, NULL);

@@ -110,30 +110,36 @@ static void multiply_tile(rig *r, const pipeline *p, lilac_simt_value i, lilac_s
     lilac_simt_value later = lilac_simt_compare_values(&r->b, LILAC_SIMT_NE, i, word(r, 0));
     kind.registers = p->registers;
     at_line(r, FRAGMENT);
-    for (uint32_t step = 0; step < 4 && p->registers; step++)
+    for (uint32_t step = 0; step < 4 && p->registers; step++) {
         load_fragment(r, start, step, a[step]);
-    if (!p->registers)
+    }
+    if (!p->registers) {
         a[0][0] = lilac_simt_matrix_descriptor(&r->b, start, &like);
+    }
     lilac_simt_value db = lilac_simt_matrix_descriptor(&r->b, b, &like);
     at_line(r, FENCE);
-    if (!p->no_fence)
+    if (!p->no_fence) {
         lilac_simt_wgmma_fence(&r->b);
+    }
     at_line(r, MULTIPLY);
     for (uint32_t step = 0; step < 4; step++) {
         lilac_simt_value more = lilac_simt_constant(&r->b, LILAC_SIMT_I64, 2 * step);
         lilac_simt_value da = a[0][0];
-        if (!p->registers)
+        if (!p->registers) {
             da = lilac_simt_op2(&r->b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, da, more);
+        }
         lilac_simt_value first =
             lilac_simt_wgmma(&r->b, &kind, acc, p->registers ? a[step] : &da,
                              lilac_simt_op2(&r->b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, db, more),
                              step > 0 || p->accumulates ? yes(r, true) : later);
-        for (uint32_t k = 0; k < N / 2; k++)
+        for (uint32_t k = 0; k < N / 2; k++) {
             acc[k] = first + k;
+        }
     }
     at_line(r, COMMIT);
-    if (!p->no_commit)
+    if (!p->no_commit) {
         lilac_simt_wgmma_commit(&r->b);
+    }
 }
 
 static void store_product(rig *r, const lilac_simt_value *acc) {
@@ -144,20 +150,23 @@ static void store_product(rig *r, const lilac_simt_value *acc) {
         op2(r, LILAC_SIMT_OP_MUL, op2(r, LILAC_SIMT_OP_AND, lane, word(r, 3)), word(r, 2));
     lilac_simt_value at =
         op2(r, LILAC_SIMT_OP_ADD, op2(r, LILAC_SIMT_OP_MUL, row, word(r, N)), column);
-    for (uint32_t e = 0; e < N / 2; e++)
+    for (uint32_t e = 0; e < N / 2; e++) {
         lilac_simt_store(&r->b, LILAC_SIMT_OP_ST_GLOBAL, 1, &acc[e], element(r, 2, at, 4),
                          4 * (int64_t)(e % 2 + 8 * (e / 4) + 8 * N * (e / 2 % 2)), 0, NULL);
+    }
 }
 
 /* The barrier of an iteration. */
 static void meet(rig *r, const pipeline *p) {
     at_line(r, BARRIER);
     lilac_simt_copy_wait(&r->b, 1);
-    if (p->one_warp_waits)
+    if (p->one_warp_waits) {
         lilac_simt_group_barrier(
             &r->b, op2(r, LILAC_SIMT_OP_SHR_U, leaf(r, LILAC_SIMT_OP_WARP, 0), word(r, 2)), 128);
-    for (uint32_t k = 0; k < 1 + p->extra && !p->no_barrier && !p->one_warp_waits; k++)
+    }
+    for (uint32_t k = 0; k < 1 + p->extra && !p->no_barrier && !p->one_warp_waits; k++) {
         lilac_simt_barrier(&r->b);
+    }
 }
 
 static void build_pipeline(rig *r, const pipeline *p) {
@@ -166,44 +175,53 @@ static void build_pipeline(rig *r, const pipeline *p) {
     at_line(r, FIRST);
     start_tile(r, p, word(r, 0));
     start_tile(r, p, word(r, 1));
-    for (uint32_t k = 0; k < N / 2; k++)
+    for (uint32_t k = 0; k < N / 2; k++) {
         acc[k] = lilac_simt_constant(&r->b, LILAC_SIMT_F32, 0x7FC00000);
+    }
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&r->b, word(r, 0), word(r, TILES), word(r, 1), N / 2, acc, &i);
-    for (uint32_t k = 0; k < N / 2; k++)
+    for (uint32_t k = 0; k < N / 2; k++) {
         acc[k] = i + 1 + k;
+    }
     meet(r, p);
     at_line(r, COPY);
     start_tile(r, p, op2(r, LILAC_SIMT_OP_ADD, i, word(r, 2)));
     multiply_tile(r, p, i, acc);
-    if (p->touches)
+    if (p->touches) {
         acc[5] = lilac_simt_op2(&r->b, LILAC_SIMT_OP_FADD, LILAC_SIMT_F32, acc[5],
                                 lilac_simt_constant(&r->b, LILAC_SIMT_F32, 0x3F800000));
+    }
     at_line(r, WAIT);
-    if (!p->no_wait)
+    if (!p->no_wait) {
         lilac_simt_wgmma_wait(&r->b, p->wait, 0, NULL);
+    }
     lilac_simt_value first = lilac_simt_loop_end(&r->b, loop, acc);
-    for (uint32_t k = 0; k < N / 2; k++)
+    for (uint32_t k = 0; k < N / 2; k++) {
         acc[k] = first + k;
+    }
     at_line(r, LAST);
     first = lilac_simt_wgmma_wait(&r->b, p->last, N / 2, acc);
-    for (uint32_t k = 0; k < N / 2; k++)
+    for (uint32_t k = 0; k < N / 2; k++) {
         acc[k] = first + k;
+    }
     lilac_simt_copy_wait_all(&r->b);
     store_product(r, acc);
 }
 
 static void fill_matrices(void) {
     uint64_t seed = 29;
-    for (uint32_t k = 0; k < 128 * K; k++)
+    for (uint32_t k = 0; k < 128 * K; k++) {
         matrix_a[k] = (uint16_t)random_element(LILAC_MATRIX_F16, true, &seed);
-    for (uint32_t k = 0; k < N * K; k++)
+    }
+    for (uint32_t k = 0; k < N * K; k++) {
         matrix_b[k] = (uint16_t)random_element(LILAC_MATRIX_F16, true, &seed);
+    }
     for (uint32_t at = 0; at < 128 * N; at++) {
         long double sum = 0;
-        for (uint32_t k = 0; k < K; k++)
+        for (uint32_t k = 0; k < K; k++) {
             sum += value_of_element(LILAC_MATRIX_F16, matrix_a[at / N * K + k]) *
                    value_of_element(LILAC_MATRIX_F16, matrix_b[at % N * K + k]);
+        }
         wanted[at] = (float)sum;
     }
 }
@@ -219,8 +237,9 @@ static void give_matrices(rig *r) {
 static bool launch(rig *r) {
     r->launch.buffer_count = r->parameters;
     lilac_sim_place(r->buffers, r->parameters);
-    for (uint32_t k = 0; k < r->parameters; k++)
+    for (uint32_t k = 0; k < r->parameters; k++) {
         r->arguments[k] = r->buffers[k].address;
+    }
     return lilac_sim_run(r->context, &r->launch, &r->counters);
 }
 
@@ -233,8 +252,9 @@ static bool run_pipeline(rig *r, const pipeline *p) {
     build_pipeline(r, p);
     effect(r, LILAC_SIMT_OP_RETURN);
     give_matrices(r);
-    if (!launch(r))
+    if (!launch(r)) {
         fail_msg("%s", lilac_diagnostics(r->context)->message);
+    }
     return is_right(p);
 }
 
@@ -335,21 +355,24 @@ static void test_pipeline_is_not_serialised(void **state) {
         effect(&r, LILAC_SIMT_OP_RETURN);
         assert_true(lilac_ptx_write(&ptx, r.module, &options));
         if (!assembles_with_log(ptxas, "sm_90a", lilac_text_get(&ptx), said, sizeof said) ||
-            strstr(said, "C75"))
+            strstr(said, "C75")) {
             fail_msg("%s", said);
+        }
         lilac_text_clear(&ptx);
         rig_clear(&r);
     }
-    if (!ptxas)
+    if (!ptxas) {
         skip();
+    }
 }
 
 static uint32_t count_of(const lilac_simt_body *body, lilac_simt_opcode code) {
     uint32_t count = 0;
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         count += i->code == code;
-        for (uint32_t k = 0; k < i->body_count; k++)
+        for (uint32_t k = 0; k < i->body_count; k++) {
             count += count_of(i->bodies[k], code);
+        }
     }
     return count;
 }

@@ -42,8 +42,9 @@ static void begin(generator *g) {
     static const lilac_matrix_descriptor ones = {.leading = 1024, .stride = 128};
     static const lilac_matrix_descriptor parts = {.leading = 128, .stride = 128};
     rig *r = &g->r;
-    for (uint32_t e = 0; e < BYTES / 2; e++)
+    for (uint32_t e = 0; e < BYTES / 2; e++) {
         g->image[e] = e < 1024 ? 0x3C00 : 0x2C00;
+    }
     rig_init(r, 4, 3, BYTES);
     lilac_simt_value at = op2(r, LILAC_SIMT_OP_MUL, thread(r), word(r, 32));
     for (uint32_t n = 0; n < 2; n++) {
@@ -60,19 +61,21 @@ static void begin(generator *g) {
     for (uint32_t c = 0; c < CHAINS; c++) {
         chain *x = &g->chains[c];
         *x = (chain){.touched = true};
-        for (uint32_t e = 0; e < COUNT; e++)
+        for (uint32_t e = 0; e < COUNT; e++) {
             x->acc[e] = load(
                 r, LILAC_SIMT_OP_LD_GLOBAL, LILAC_SIMT_F32,
                 element(r, 1, op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, (c * COUNT + e) * 128)),
                         4));
+        }
     }
 }
 
 static void fence(generator *g) {
     lilac_simt_wgmma_fence(&g->r.b);
     g->fenced = true;
-    for (uint32_t c = 0; c < CHAINS; c++)
+    for (uint32_t c = 0; c < CHAINS; c++) {
         g->chains[c].touched = false;
+    }
 }
 
 static void multiply(generator *g, chain *x) {
@@ -83,15 +86,17 @@ static void multiply(generator *g, chain *x) {
                                                    .n = N,
                                                    .k = 16};
     bool needed = x->touched || !g->fenced, accumulate = choose(g, 4) != 0;
-    if (needed && g->fault == FAULT_FENCE && !g->made)
+    if (needed && g->fault == FAULT_FENCE && !g->made) {
         g->made = true;
-    else if (needed)
+    } else if (needed) {
         fence(g);
+    }
     lilac_simt_value first =
         lilac_simt_wgmma(&g->r.b, &kind, x->acc, &g->a, g->b,
                          lilac_simt_constant(&g->r.b, LILAC_SIMT_I1, accumulate));
-    for (uint32_t e = 0; e < COUNT; e++)
+    for (uint32_t e = 0; e < COUNT; e++) {
         x->acc[e] = first + e;
+    }
     x->sum = (accumulate ? x->sum : 0) + 1;
     x->flies = g->open = true;
     x->group = g->commits;
@@ -107,33 +112,39 @@ static void commit(generator *g) {
 static void wait_for(generator *g, uint32_t left) {
     lilac_simt_value values[CHAINS * COUNT];
     uint32_t count = 0;
-    if (g->open)
+    if (g->open) {
         commit(g);
+    }
     for (uint32_t c = 0; c < CHAINS; c++) {
         chain *x = &g->chains[c];
-        if (!x->flies || g->commits - x->group <= left)
+        if (!x->flies || g->commits - x->group <= left) {
             continue;
+        }
         memcpy(values + count, x->acc, sizeof x->acc);
         count += COUNT;
     }
     lilac_simt_value first = lilac_simt_wgmma_wait(&g->r.b, left, count, values);
     for (uint32_t c = 0; c < CHAINS; c++) {
         chain *x = &g->chains[c];
-        if (!x->flies || g->commits - x->group <= left)
+        if (!x->flies || g->commits - x->group <= left) {
             continue;
-        for (uint32_t e = 0; e < COUNT; e++)
+        }
+        for (uint32_t e = 0; e < COUNT; e++) {
             x->acc[e] = first++;
+        }
         x->flies = false;
     }
 }
 
 static void add_one(generator *g, chain *x) {
-    if (x->flies && (g->fault != FAULT_USE || g->made))
+    if (x->flies && (g->fault != FAULT_USE || g->made)) {
         return;
+    }
     g->made |= x->flies;
-    for (uint32_t e = 0; e < COUNT; e++)
+    for (uint32_t e = 0; e < COUNT; e++) {
         x->acc[e] = lilac_simt_op2(&g->r.b, LILAC_SIMT_OP_FADD, LILAC_SIMT_F32, x->acc[e],
                                    lilac_simt_constant(&g->r.b, LILAC_SIMT_F32, 0x3F800000));
+    }
     x->sum += 1;
     x->flies = false;
     x->touched = true;
@@ -160,20 +171,24 @@ static void generate(generator *g) {
         }
     }
     wait_for(g, 0);
-    for (uint32_t c = 0; c < CHAINS; c++)
-        for (uint32_t e = 0; e < COUNT; e++)
+    for (uint32_t c = 0; c < CHAINS; c++) {
+        for (uint32_t e = 0; e < COUNT; e++) {
             store(r, LILAC_SIMT_OP_ST_GLOBAL, g->chains[c].acc[e],
                   element(r, 2,
                           op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, (c * COUNT + e) * 128)), 4));
+        }
+    }
     give(r, 0, "image", g->image, sizeof g->image);
     give(r, 1, "in", g->in, sizeof g->in);
     give(r, 2, "out", g->out, sizeof g->out);
 }
 
 static bool sums_are_right(const generator *g) {
-    for (uint32_t k = 0; k < CHAINS * COUNT * 128; k++)
-        if (g->out[k] != g->chains[k / (COUNT * 128)].sum)
+    for (uint32_t k = 0; k < CHAINS * COUNT * 128; k++) {
+        if (g->out[k] != g->chains[k / (COUNT * 128)].sum) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -185,8 +200,9 @@ static void run_programs(fault kind, const char *id) {
         g.seed = 1000003 * (n + 1) + kind;
         g.fault = kind;
         generate(&g);
-        if (!rig_run(&g.r))
+        if (!rig_run(&g.r)) {
             fail_msg("program %u: %s", n, lilac_diagnostics(g.r.context)->message);
+        }
         made += g.made;
         bool clean = lilac_diagnostics(g.r.context) == NULL;
         if (g.made ? !found(&g.r, id, 0, 0) : !clean || !sums_are_right(&g)) {

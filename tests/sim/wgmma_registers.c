@@ -25,8 +25,9 @@ typedef struct kernel {
 
 static void open_kernel(kernel *k) {
     rig *r = &k->r;
-    for (uint32_t e = 0; e < BYTES / 2; e++)
+    for (uint32_t e = 0; e < BYTES / 2; e++) {
         k->image[e] = e < BYTES / 4 ? 0x3C00 : 0x2C00;
+    }
     k->three = 3;
     rig_init(r, 4, 3, BYTES);
     for (uint32_t n = 0; n < BYTES / 16 / 128; n++) {
@@ -47,13 +48,15 @@ static void open_kernel(kernel *k) {
 }
 
 static void zeros(kernel *k, lilac_simt_value *acc) {
-    for (uint32_t e = 0; e < COUNT; e++)
+    for (uint32_t e = 0; e < COUNT; e++) {
         acc[e] = lilac_simt_constant(&k->r.b, LILAC_SIMT_F32, 0);
+    }
 }
 
 static void follow(lilac_simt_value *acc, lilac_simt_value first) {
-    for (uint32_t e = 0; e < COUNT; e++)
+    for (uint32_t e = 0; e < COUNT; e++) {
         acc[e] = first + e;
+    }
 }
 
 /* fence, one wgmma, commit. */
@@ -76,9 +79,10 @@ static void await(kernel *k, uint32_t groups, lilac_simt_value *acc) {
 
 static void store_all(kernel *k, const lilac_simt_value *acc) {
     rig *r = &k->r;
-    for (uint32_t e = 0; e < COUNT; e++)
+    for (uint32_t e = 0; e < COUNT; e++) {
         store(r, LILAC_SIMT_OP_ST_GLOBAL, acc[e],
               element(r, 1, op2(r, LILAC_SIMT_OP_ADD, thread(r), word(r, e * 128)), 4));
+    }
 }
 
 /* ---- kernels: each leaves the number it returns in all sums ------------------------------- */
@@ -86,8 +90,9 @@ static void store_all(kernel *k, const lilac_simt_value *acc) {
 static float chain(kernel *k) {
     lilac_simt_value acc[COUNT];
     zeros(k, acc);
-    for (uint32_t n = 0; n < 3; n++)
+    for (uint32_t n = 0; n < 3; n++) {
         add_one(k, acc);
+    }
     await(k, 0, acc);
     store_all(k, acc);
     return 3;
@@ -116,9 +121,10 @@ static float scaled_sum(kernel *k) {
     zeros(k, acc);
     lilac_simt_instruction *loop =
         lilac_simt_loop_begin(&r->b, word(r, 0), k->uniform, word(r, 1), COUNT, acc, &i);
-    for (uint32_t e = 0; e < COUNT; e++)
+    for (uint32_t e = 0; e < COUNT; e++) {
         acc[e] = lilac_simt_op2(&r->b, LILAC_SIMT_OP_FMUL, LILAC_SIMT_F32, i + 1 + e,
                                 lilac_simt_constant(&r->b, LILAC_SIMT_F32, 0x40000000));
+    }
     add_one(k, acc);
     await(k, 0, acc);
     follow(acc, lilac_simt_loop_end(&r->b, loop, acc));
@@ -166,8 +172,9 @@ static float exchanged(kernel *k) {
         lilac_simt_loop_begin(&r->b, word(r, 0), k->uniform, word(r, 1), COUNT, acc, &i);
     follow(acc, i + 1);
     add_one(k, acc);
-    for (uint32_t e = 0; e < COUNT; e++)
+    for (uint32_t e = 0; e < COUNT; e++) {
         next[e] = acc[e ^ COUNT / 2];
+    }
     lilac_simt_wgmma_wait(&r->b, 1, 0, NULL);
     follow(acc, lilac_simt_loop_end(&r->b, loop, next));
     await(k, 0, acc);
@@ -206,23 +213,28 @@ static void test_simulator_and_assembler_agree(void **state) {
         give(&k.r, 0, "image", k.image, sizeof k.image);
         give(&k.r, 1, "out", k.out, sizeof k.out);
         give(&k.r, 2, "three", &k.three, sizeof k.three);
-        if (!rig_run(&k.r))
+        if (!rig_run(&k.r)) {
             fail_msg("%s: %s", rows[n].name, lilac_diagnostics(k.r.context)->message);
-        for (uint32_t e = 0; e < COUNT * 128; e++)
-            if (k.out[e] != wanted)
+        }
+        for (uint32_t e = 0; e < COUNT * 128; e++) {
+            if (k.out[e] != wanted) {
                 fail_msg("%s: sum %u is %g, not %g", rows[n].name, e, (double)k.out[e],
                          (double)wanted);
+            }
+        }
         bool said = found(&k.r, "wgmma-serialised", 0, 0);
         if (said != rows[n].serialised || (!said && lilac_diagnostics(k.r.context))) {
             show(&k.r);
             fail_msg("%s: the simulator says %d", rows[n].name, said);
         }
-        if (ptxas && ptxas_serialises(&k, ptxas) != rows[n].serialised)
+        if (ptxas && ptxas_serialises(&k, ptxas) != rows[n].serialised) {
             fail_msg("%s: ptxas does not agree", rows[n].name);
+        }
         rig_clear(&k.r);
     }
-    if (!ptxas)
+    if (!ptxas) {
         skip();
+    }
 }
 
 /* homes: a chain has one register, whatever carries it. */
@@ -236,8 +248,9 @@ static void test_homes(void **state) {
     lilac_simt_value *homes = calloc(built->value_count, sizeof *homes);
     lilac_simt_register_homes(built, homes);
     const lilac_simt_instruction *loop = built->body->first;
-    while (loop->code != LILAC_SIMT_OP_LOOP)
+    while (loop->code != LILAC_SIMT_OP_LOOP) {
         loop = loop->next;
+    }
     const lilac_simt_body *body = loop->bodies[0];
     for (uint32_t e = 0; e < COUNT; e++) {
         lilac_simt_value argument = body->argument + 1 + e;

@@ -48,8 +48,9 @@ static void test_text_reads_back(void **state) {
         lilac_text first = {0}, second = {0};
         lilac_simt_module *module = read_line(context, "sm_90a", 4, lines[k]);
         assert_non_null(module);
-        if (!lilac_simt_verify(module))
+        if (!lilac_simt_verify(module)) {
             fail_msg("%s: %s", lines[k], lilac_diagnostics(context)->message);
+        }
         lilac_simt_print(&first, module);
         assert_non_null(strstr(lilac_text_get(&first), lines[k]));
         uint32_t source = lilac_source_add(context, "again", lilac_text_get(&first), first.length);
@@ -165,11 +166,13 @@ static void test_refusals(void **state) {
         assert_false(lilac_simt_verify(module));
         const lilac_diagnostic *d = lilac_diagnostics(context);
         bool found = false;
-        for (; d != NULL; d = d->next)
+        for (; d != NULL; d = d->next) {
             found |= strcmp(d->id, r->id) == 0 && strstr(d->message, r->message) != NULL;
-        if (!found)
+        }
+        if (!found) {
             fail_msg("%s: %s: %s", r->line, lilac_diagnostics(context)->id,
                      lilac_diagnostics(context)->message);
+        }
         lilac_simt_module_destroy(module);
         lilac_context_destroy(context);
     }
@@ -198,8 +201,9 @@ static void test_groups(void **state) {
     lilac_context *context = lilac_context_create();
     lilac_simt_module *module = read_line(context, "sm_90a", 4, lines[5]);
     const lilac_simt_instruction *i = module->kernels->body->first;
-    while (i->code != LILAC_SIMT_OP_WGMMA)
+    while (i->code != LILAC_SIMT_OP_WGMMA) {
         i = i->next;
+    }
     const uint32_t counts[] = {2, 4, 1, 1};
     uint32_t first = 0;
     for (uint32_t g = 0; g < 4; g++) {
@@ -235,8 +239,9 @@ static void test_descriptor(void **state) {
         lilac_simt_value d = lilac_simt_matrix_descriptor(&b, start, &fields);
         assert_int_equal(lilac_simt_type_of(kernel, d), LILAC_SIMT_I64);
         uint32_t shuffles = 0;
-        for (const lilac_simt_instruction *i = kernel->body->first; i; i = i->next)
+        for (const lilac_simt_instruction *i = kernel->body->first; i; i = i->next) {
             shuffles += i->code == LILAC_SIMT_OP_SHUFFLE;
+        }
         assert_int_equal(shuffles, !uniform);
         lilac_simt_value constant = lilac_simt_matrix_descriptor(
             &b, lilac_simt_constant(&b, LILAC_SIMT_I32, 4096), &fields);
@@ -278,13 +283,17 @@ static void test_barriers(void **state) {
         const lilac_simt_instruction *barriers[4];
         uint32_t count = 0, kept = 0;
         lilac_simt_body *body = module->kernels->body;
-        for (const lilac_simt_instruction *i = body->first; i; i = i->next)
-            if (i->code == LILAC_SIMT_OP_BARRIER)
+        for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+            if (i->code == LILAC_SIMT_OP_BARRIER) {
                 barriers[count++] = i;
+            }
+        }
         lilac_simt_opt_barriers(module->kernels);
-        for (const lilac_simt_instruction *i = body->first; i; i = i->next)
-            for (uint32_t n = 0; n < count; n++)
+        for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
+            for (uint32_t n = 0; n < count; n++) {
                 kept |= (uint32_t)(barriers[n] == i) << n;
+            }
+        }
         assert_int_equal(kept, orders[k].kept);
         lilac_simt_module_destroy(module);
         lilac_context_destroy(context);

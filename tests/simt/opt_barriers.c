@@ -111,10 +111,12 @@ static void make_wait(generator *g) {
         lilac_simt_copy_wait_all(&r->b);
         return;
     }
-    if (kind > 0)
+    if (kind > 0) {
         lilac_simt_copy_commit(&r->b);
-    if (kind > 1)
+    }
+    if (kind > 1) {
         lilac_simt_copy_wait(&r->b, kind == 2);
+    }
 }
 
 /* The operation on mbarrier k, with a promise. */
@@ -130,12 +132,14 @@ static void at_mbarrier(generator *g, uint32_t k, lilac_simt_opcode code,
 static void make_meeting(generator *g) {
     rig *r = &g->r;
     uint32_t k = g->copies && random_below(&g->random, 2);
-    if (!g->arrived[k])
+    if (!g->arrived[k]) {
         at_mbarrier(
             g, k, k ? LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE : LILAC_SIMT_OP_MBARRIER_ARRIVE, 0, 0);
+    }
     bool waits = g->arrived[k] || random_below(&g->random, 2);
-    if (waits)
+    if (waits) {
         at_mbarrier(g, k, LILAC_SIMT_OP_MBARRIER_WAIT, 0, word(r, g->phases[k]++ % 2));
+    }
     g->arrived[k] = !waits;
 }
 
@@ -160,15 +164,18 @@ static void make_body(generator *g, uint32_t length, uint32_t depth) {
             make_body(g, length / 3, depth + 1);
             g->sum = lilac_simt_if_end(&r->b, branch, &g->sum);
         } else if (kind < 7) {
-            if (g->copies && random_below(&g->random, 4))
+            if (g->copies && random_below(&g->random, 4)) {
                 make_wait(g);
-            if (g->meets && depth == 0 && random_below(&g->random, 2))
+            }
+            if (g->meets && depth == 0 && random_below(&g->random, 2)) {
                 make_meeting(g);
-            else
+            } else {
                 make_barrier(g);
+            }
         } else {
-            if (random_below(&g->random, 4))
+            if (random_below(&g->random, 4)) {
                 make_barrier(g);
+            }
             make_access(g);
         }
     }
@@ -192,14 +199,18 @@ static void generate(generator *g, uint64_t seed) {
             lilac_simt_compare_values(&r->b, LILAC_SIMT_EQ, thread(r), word(r, 0));
         at_mbarrier(g, k, LILAC_SIMT_OP_MBARRIER_INIT, first, word(r, THREADS));
     }
-    if (g->meets)
+    if (g->meets) {
         lilac_simt_barrier(&r->b);
+    }
     make_body(g, g->meets ? 14 : 10, 0);
-    for (uint32_t k = 0; k < 2; k++)
-        if (g->arrived[k])
+    for (uint32_t k = 0; k < 2; k++) {
+        if (g->arrived[k]) {
             at_mbarrier(g, k, LILAC_SIMT_OP_MBARRIER_WAIT, 0, word(r, g->phases[k] % 2));
-    if (g->copies)
+        }
+    }
+    if (g->copies) {
         lilac_simt_copy_wait_all(&r->b);
+    }
     lilac_simt_barrier(&r->b);
     lilac_simt_value index = op2(
         r, LILAC_SIMT_OP_ADD,
@@ -212,8 +223,9 @@ static void generate(generator *g, uint64_t seed) {
 static uint64_t run(generator *g, uint32_t out[2 * THREADS]) {
     static uint32_t source[BYTES / 4];
     rig *r = &g->r;
-    for (uint32_t k = 0; k < BYTES / 4; k++)
+    for (uint32_t k = 0; k < BYTES / 4; k++) {
         source[k] = 77 * k + 1;
+    }
     give(r, 0, "out", out, sizeof *out * 2 * THREADS);
     give(r, 1, "source", source, sizeof source);
     r->launch.grid[0] = 2;
@@ -222,8 +234,9 @@ static uint64_t run(generator *g, uint32_t out[2 * THREADS]) {
     r->arguments[0] = r->buffers[0].address;
     r->arguments[1] = r->buffers[1].address;
     lilac_diagnostics_reset(r->context);
-    if (!lilac_sim_run(r->context, &r->launch, &r->counters))
+    if (!lilac_sim_run(r->context, &r->launch, &r->counters)) {
         fail_msg("%s", lilac_diagnostics(r->context)->message);
+    }
     return r->counters.races;
 }
 
@@ -233,8 +246,9 @@ static uint32_t count_barriers(const lilac_simt_body *body) {
         uint32_t traits = lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits;
         count += (traits & LILAC_SIMT_SYNC) &&
                  !(traits & (LILAC_SIMT_ASYNCHRONOUS | LILAC_SIMT_MBARRIER));
-        for (uint32_t k = 0; k < i->body_count; k++)
+        for (uint32_t k = 0; k < i->body_count; k++) {
             count += count_barriers(i->bodies[k]);
+        }
     }
     return count;
 }
@@ -243,8 +257,9 @@ static bool has_copy(const lilac_simt_body *body) {
     bool found = false;
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         found |= i->code == LILAC_SIMT_OP_CP_ASYNC;
-        for (uint32_t k = 0; k < i->body_count; k++)
+        for (uint32_t k = 0; k < i->body_count; k++) {
             found |= has_copy(i->bodies[k]);
+        }
     }
     return found;
 }
@@ -265,12 +280,15 @@ static bool all_needed(const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         bool needed = i->code != LILAC_SIMT_OP_BARRIER;
         for (const lilac_simt_instruction *a = i->previous;
-             a && !needed && a->code != LILAC_SIMT_OP_BARRIER; a = a->previous)
+             a && !needed && a->code != LILAC_SIMT_OP_BARRIER; a = a->previous) {
             for (const lilac_simt_instruction *c = i->next;
-                 c && !needed && c->code != LILAC_SIMT_OP_BARRIER; c = c->next)
+                 c && !needed && c->code != LILAC_SIMT_OP_BARRIER; c = c->next) {
                 needed = is_access(a) && is_access(c) && may_conflict(a, c);
-        if (!needed)
+            }
+        }
+        if (!needed) {
             return false;
+        }
     }
     return true;
 }
@@ -288,9 +306,10 @@ static void barriers_that_go_were_not_needed(void **state) {
             bool changed = lilac_simt_opt_barriers(g.r.kernel);
             uint32_t left = count_barriers(g.r.kernel->body);
             assert_int_equal(changed, left != count);
-            if (run(&g, after))
+            if (run(&g, after)) {
                 fail_msg("seed %llu: %s", (unsigned long long)seed,
                          lilac_diagnostics(g.r.context)->message);
+            }
             assert_memory_equal(before, after, sizeof before);
             assert_false(lilac_simt_opt_barriers(g.r.kernel));
             programs++;
@@ -335,10 +354,12 @@ static void barriers_that_go_were_not_needed(void **state) {
 static uint32_t list_barriers(const lilac_simt_body *body, const lilac_simt_instruction **list,
                               uint32_t count) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
-        if (i->code == LILAC_SIMT_OP_BARRIER)
+        if (i->code == LILAC_SIMT_OP_BARRIER) {
             list[count++] = i;
-        for (uint32_t k = 0; k < i->body_count; k++)
+        }
+        for (uint32_t k = 0; k < i->body_count; k++) {
             count = list_barriers(i->bodies[k], list, count);
+        }
     }
     return count;
 }
@@ -383,8 +404,9 @@ static void copies_are_two_events(void **state) {
             cases[k].body);
         lilac_simt_module *module =
             lilac_simt_read(context, lilac_source_add(context, "b", text.bytes, text.length));
-        if (module == NULL || !lilac_simt_verify(module))
+        if (module == NULL || !lilac_simt_verify(module)) {
             fail_msg("%s: %s", cases[k].body, lilac_diagnostics(context)->message);
+        }
         uint32_t count = list_barriers(module->kernels->body, before, 0);
         assert_int_equal(count, strlen(cases[k].stay));
         lilac_simt_opt_barriers(module->kernels);
@@ -395,8 +417,9 @@ static void copies_are_two_events(void **state) {
             stay[b] = stays ? '1' : '0';
             next += stays;
         }
-        if (strcmp(stay, cases[k].stay) != 0)
+        if (strcmp(stay, cases[k].stay) != 0) {
             fail_msg("%s stays, not %s:\n%s", stay, cases[k].stay, cases[k].body);
+        }
         lilac_text_clear(&text);
         lilac_simt_module_destroy(module);
         lilac_context_destroy(context);

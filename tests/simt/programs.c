@@ -36,8 +36,9 @@ static void text_reads_back(void **state) {
     lilac_text out = {0};
     assert_true(simt_text_read(&t, programs));
     bool good = lilac_simt_verify(t.module);
-    if (!good)
+    if (!good) {
         print_diagnostics(t.context);
+    }
     assert_true(good);
     lilac_simt_print(&out, t.module);
     assert_string_equal(lilac_text_get(&out), programs);
@@ -63,8 +64,9 @@ static void passes_keep_programs(void **state) {
     assert_true(lilac_simt_verify(t.module));
     assert_int_equal(t.kernel->min_blocks, 1);
     const lilac_simt_instruction *i = t.kernel->body->first;
-    while (i && i->code != LILAC_SIMT_OP_PROGRAMS)
+    while (i && i->code != LILAC_SIMT_OP_PROGRAMS) {
         i = i->next;
+    }
     assert_non_null(i);
     assert_int_equal(i->body_count, 2);
     assert_int_equal(i->bodies[0]->first->code, LILAC_SIMT_OP_SET_MAX_REGISTERS);

@@ -62,11 +62,13 @@ static void run_all(lilac_tile_module *module, int64_t arguments[ATTEMPTS][PARAM
 static void compare_runs(const generator *g, const record *before, const record *after, totals *t) {
     assert_int_equal(before->count, after->count);
     for (size_t k = 0; k < before->count; k++) {
-        if (before->poisoned[k])
+        if (before->poisoned[k]) {
             continue;
+        }
         t->compared++;
-        if (after->poisoned[k] || before->hashes[k] != after->hashes[k])
+        if (after->poisoned[k] || before->hashes[k] != after->hashes[k]) {
             fail_msg("print %zu differs:\n%s", k, lilac_text_get(&g->text));
+        }
     }
 }
 
@@ -76,8 +78,9 @@ static void try_program(uint64_t seed, totals *t) {
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module = read_program(context, g);
     int64_t arguments[ATTEMPTS][PARAMETERS];
-    for (int i = 0; i < ATTEMPTS; i++)
+    for (int i = 0; i < ATTEMPTS; i++) {
         draw_arguments(g, arguments[i]);
+    }
     record before[ATTEMPTS] = {0}, after[ATTEMPTS] = {0};
     bool finished[ATTEMPTS], again[ATTEMPTS], changed;
     run_all(module, arguments, before, finished);
@@ -85,13 +88,15 @@ static void try_program(uint64_t seed, totals *t) {
 
     lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 3};
     assert_true(lilac_engine_simplify(module, &target, &changed));
-    if (!lilac_tile_verify(module, false))
+    if (!lilac_tile_verify(module, false)) {
         fail_msg("does not verify: %s\n%s", lilac_diagnostics(context)->message,
                  lilac_text_get(&g->text));
+    }
     t->after += operations(module);
     assert_true(lilac_engine_simplify(module, &target, &changed));
-    if (changed)
+    if (changed) {
         fail_msg("not simple after one run:\n%s", lilac_text_get(&g->text));
+    }
     run_all(module, arguments, after, again);
     for (int i = 0; i < ATTEMPTS; i++) {
         if (finished[i]) {
@@ -113,8 +118,9 @@ static void same_results(void **state) {
     (void)state;
     uint64_t programs = programs_to_try(600);
     totals t = {0};
-    for (uint64_t seed = 1; seed <= programs; seed++)
+    for (uint64_t seed = 1; seed <= programs; seed++) {
         try_program(seed, &t);
+    }
     printf("%ld values compared; %ld operations became %ld\n", t.compared, t.before, t.after);
     assert_true(t.compared > (long)programs * 20);
     assert_true(t.after < t.before);

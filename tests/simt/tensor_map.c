@@ -79,10 +79,12 @@ static void limits(void **state) {
         cases[k].set(&map, cases[k].value);
         bool good = lilac_tensor_map_check(context, &map, "m");
         const lilac_diagnostic *d = lilac_diagnostics(context);
-        if (good != (cases[k].refused == NULL))
+        if (good != (cases[k].refused == NULL)) {
             fail_msg("case %zu: %s", k, d ? d->message : "allowed");
-        if (!good && (strcmp(d->id, "tensor-map") != 0 || !strstr(d->message, cases[k].refused)))
+        }
+        if (!good && (strcmp(d->id, "tensor-map") != 0 || !strstr(d->message, cases[k].refused))) {
             fail_msg("case %zu: %s", k, d->message);
+        }
         lilac_context_destroy(context);
     }
 }
@@ -113,9 +115,10 @@ static void swizzles(void **state) {
             assert_int_equal(to % 16, a % 16);
             uint64_t row = a / 128 % 8;
             assert_int_equal(to / 16 % (span / 16), (a / 16 ^ row) % (span / 16));
-            for (uint64_t bit = 1; bit < 4096; bit *= 2)
+            for (uint64_t bit = 1; bit < 4096; bit *= 2) {
                 assert_int_equal(lilac_tensor_swizzle_apply(swizzle, a ^ bit),
                                  to ^ lilac_tensor_swizzle_apply(swizzle, bit));
+            }
         }
     }
 }
@@ -192,8 +195,10 @@ static void operands(void **state) {
         assert_non_null(strstr(lilac_text_get(&again), cases[k].parameters));
         bool good = lilac_simt_verify(module);
         const lilac_diagnostic *d = lilac_diagnostics(context);
-        if (good != (cases[k].refused == NULL) || (!good && !strstr(d->message, cases[k].refused)))
+        if (good != (cases[k].refused == NULL) ||
+            (!good && !strstr(d->message, cases[k].refused))) {
             fail_msg("%s: %s", cases[k].body, d ? d->message : "allowed");
+        }
         lilac_text_clear(&text);
         lilac_text_clear(&again);
         lilac_simt_module_destroy(module);

@@ -23,13 +23,16 @@ static inline uint32_t width_in(const lilac_simt_kernel *kernel, const lilac_sim
     bool load = op->code == LILAC_TILE_OP_TT_LOAD;
     uint32_t code = load ? LILAC_SIMT_OP_LD_GLOBAL : LILAC_SIMT_OP_ST_GLOBAL, narrowest = 0;
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        for (uint32_t b = 0; b < i->body_count; b++)
+        for (uint32_t b = 0; b < i->body_count; b++) {
             narrowest = narrower(narrowest, width_in(kernel, i->bodies[b], op));
-        if (i->code != code || !is_made_of(kernel, i, op))
+        }
+        if (i->code != code || !is_made_of(kernel, i, op)) {
             continue;
+        }
         uint32_t bits = 0;
-        for (uint32_t k = 0; load && k < i->result_count; k++)
+        for (uint32_t k = 0; load && k < i->result_count; k++) {
             bits += lilac_simt_type_bits(lilac_simt_type_of(kernel, i->result + k));
+        }
         for (uint32_t k = 1; !load && k < i->operand_count; k++) {
             lilac_simt_type type =
                 i->operands[k] == 0 ? LILAC_SIMT_I1 : lilac_simt_type_of(kernel, i->operands[k]);

@@ -12,8 +12,9 @@ static inline const char *find_ptxas(void) {
     for (size_t k = 0; k < 2; k++) {
         char command[128];
         snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", places[k]);
-        if (system(command) == 0)
+        if (system(command) == 0) {
             return places[k];
+        }
     }
     return NULL;
 }
@@ -50,8 +51,9 @@ static inline bool assembles_with_log(const char *ptxas, const char *device, con
     size_t length = fread(log, 1, size - 1, said);
     log[length] = 0;
     char rest[512];
-    while (fread(rest, 1, sizeof rest, said) > 0) /* empties the pipe */
+    while (fread(rest, 1, sizeof rest, said) > 0) { /* empties the pipe */
         ;
+    }
     const int status = pclose(said);
     remove(path);
     return status == 0;
@@ -80,10 +82,12 @@ static inline bool assembles(const char *ptxas, const char *device, const char *
             print_error("%s: %s", device, line);
             if (at && sscanf(at, "line %u", &number) == 1) {
                 const char *text = ptx;
-                for (unsigned k = 1; k < number && text; k++)
+                for (unsigned k = 1; k < number && text; k++) {
                     text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
-                if (text)
+                }
+                if (text) {
                     print_error("    %.*s\n", (int)strcspn(text, "\n"), text);
+                }
             }
             content = false;
         }

@@ -19,8 +19,9 @@ typedef struct carried {
 static inline uint64_t carry_offset(const lilac_plan_access *a, uint64_t step, uint32_t lane,
                                     uint32_t warp, uint64_t k) {
     uint32_t row, column, address;
-    if (a->instruction == LILAC_PLAN_VECTOR)
+    if (a->instruction == LILAC_PLAN_VECTOR) {
         return lilac_plan_access_offset(a, step, lane, warp) + k;
+    }
     uint32_t word = a->vector_bits - a->matrix_bits, matrix = (uint32_t)(k >> word);
     uint32_t in_word = (uint32_t)(k & ((1u << word) - 1)), per_half = 1u << word >> 1;
     if (a->instruction == LILAC_PLAN_MATRIX) {
@@ -38,19 +39,23 @@ static inline uint64_t carry_register(const lilac_plan_access *a, const uint8_t 
                                       uint32_t round_bits, uint64_t step, uint64_t k,
                                       uint64_t round) {
     uint64_t index = 0;
-    for (uint32_t i = 0; i < a->vector_bits; i++)
+    for (uint32_t i = 0; i < a->vector_bits; i++) {
         index ^= (k >> i & 1) << a->vector_register[i];
-    for (uint32_t i = 0; i < a->step_bits; i++)
+    }
+    for (uint32_t i = 0; i < a->step_bits; i++) {
         index ^= (step >> i & 1) << a->step_register[i];
-    for (uint32_t i = 0; i < round_bits; i++)
+    }
+    for (uint32_t i = 0; i < round_bits; i++) {
         index ^= (round >> i & 1) << rounds[i];
+    }
     return index;
 }
 
 static inline uint64_t carry_sum(const uint64_t *columns, uint32_t bits, uint64_t index) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < bits; i++)
+    for (uint32_t i = 0; i < bits; i++) {
         sum ^= index >> i & 1 ? columns[i] : 0;
+    }
     return sum;
 }
 
@@ -70,17 +75,20 @@ static inline uint64_t carry_count(const carried *c, const lilac_plan_access *a,
         }
     }
     if (load && a->instruction == LILAC_PLAN_VECTOR && bytes >= 2 * c->arch->bank_bytes &&
-        (near[0] || (near[1] && group > 1)) && group < lanes)
+        (near[0] || (near[1] && group > 1)) && group < lanes) {
         group *= 2;
-    if (a->instruction != LILAC_PLAN_VECTOR)
+    }
+    if (a->instruction != LILAC_PLAN_VECTOR) {
         group = 8;
+    }
     assert_int_equal(group, a->transaction_lanes);
     uint32_t idle = load ? 0 : c->staging->store_copy_lanes;
     assert_int_equal(lanes / group >> __builtin_popcount(idle), a->transactions);
     for (uint32_t first = 0; first < lanes; first += group) {
         assert_int_equal(idle & (group - 1), 0);
-        if ((first & idle) != 0)
+        if ((first & idle) != 0) {
             continue;
+        }
         uint64_t seen[64 * 4];
         uint32_t count = 0, most = 0;
         for (uint32_t block = 0; block < 16; block++) {
@@ -118,25 +126,29 @@ static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t r
     uint32_t block_bits = (uint32_t)__builtin_ctz(blocks);
     for (uint32_t block = 0; block < blocks; block++) {
         for (uint32_t warp = 0; warp < warps; warp++) {
-            if (!load && (warp & t->store_copies) != 0)
+            if (!load && (warp & t->store_copies) != 0) {
                 continue;
+            }
             for (uint64_t step = 0; step >> a->step_bits == 0; step++) {
                 uint64_t address[64] = {0};
                 uint32_t rows = a->instruction == LILAC_PLAN_VECTOR ? lanes : 8u << a->matrix_bits;
                 uint32_t bytes =
                     a->instruction == LILAC_PLAN_VECTOR ? a->element_bytes << a->vector_bits : 16;
                 uint64_t base = 0, from[64];
-                if (load)
+                if (load) {
                     base = carry_sum(t->load_offset_block, block_bits, block);
+                }
                 for (uint32_t lane = 0; lane < lanes; lane++) {
                     from[lane] = block;
-                    if (!load && (lane & t->store_copy_lanes) != 0)
+                    if (!load && (lane & t->store_copy_lanes) != 0) {
                         continue;
-                    if (load && t->remote)
+                    }
+                    if (load && t->remote) {
                         from[lane] = carry_sum(t->load_block_step, a->step_bits, step) ^
                                      carry_sum(t->load_block_lane, a->lane_bits, lane) ^
                                      carry_sum(t->load_block_warp, a->warp_bits, warp) ^
                                      carry_sum(t->load_block_block, block_bits, block);
+                    }
                     assert_true(from[lane] < blocks);
                     for (uint64_t k = 0; k >> a->vector_bits == 0; k++) {
                         uint64_t at = carry_offset(a, step, lane, warp, k) ^ base;
@@ -163,8 +175,9 @@ static inline void carry_side(carried *c, uint32_t blocks, bool load, uint64_t r
                     uint64_t at = lilac_plan_access_offset(a, step, row, warp) ^ base;
                     address[row] = at * a->element_bytes;
                     assert_int_equal(address[row] % bytes, 0);
-                    if (load && t->remote)
+                    if (load && t->remote) {
                         address[row] |= from[row] << 40;
+                    }
                 }
                 uint64_t n = carry_count(c, a, load, address, rows, bytes);
                 c->wavefronts[load] += block == 0 ? n : 0;

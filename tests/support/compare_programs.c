@@ -477,8 +477,9 @@ program_comparison program_check(const program *p, const char *text) {
                 say(&j, PROGRAM_WRONG, "a race in shared memory");
             } else {
                 compare(&j, &m);
-                if (counters.races != 0 && j.outcome == PROGRAM_SAME && j.open == 0)
+                if (counters.races != 0 && j.outcome == PROGRAM_SAME && j.open == 0) {
                     say(&j, PROGRAM_WRONG, "a race in global memory, and no element is open");
+                }
             }
         }
         lilac_tile_module_destroy(fresh);

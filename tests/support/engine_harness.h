@@ -35,15 +35,18 @@ static inline void program_body(program *p, const char *body, uint32_t warps) {
         body);
     program_read(p, "body", lilac_text_get(&text), text.length, warps);
     lilac_text_clear(&text);
-    if (p->module == NULL)
+    if (p->module == NULL) {
         fail_with_diagnostics(p->context, "the program was refused");
-    if (!lilac_tile_verify(p->module, false))
+    }
+    if (!lilac_tile_verify(p->module, false)) {
         fail_with_diagnostics(p->context, "the program was refused");
+    }
 }
 
 static inline void program_clear(program *p) {
-    if (p->module != NULL)
+    if (p->module != NULL) {
         lilac_tile_module_destroy(p->module);
+    }
     lilac_context_destroy(p->context);
 }
 
@@ -53,13 +56,16 @@ static inline bool program_assign(program *p, bool simplify) {
     bool changed;
     if (simplify) {
         assert_true(lilac_engine_simplify(p->module, &p->target, &changed));
-        if (!lilac_tile_verify(p->module, false))
+        if (!lilac_tile_verify(p->module, false)) {
             fail_with_diagnostics(p->context, "after simplify");
+        }
     }
-    if (!lilac_engine_assign_layouts(p->module, &p->target, &changed))
+    if (!lilac_engine_assign_layouts(p->module, &p->target, &changed)) {
         return false;
-    if (!lilac_tile_verify(p->module, true))
+    }
+    if (!lilac_tile_verify(p->module, true)) {
         fail_with_diagnostics(p->context, "after assign_layouts");
+    }
     return true;
 }
 
@@ -76,39 +82,49 @@ static inline void look_at(void *data, lilac_tile_op *op) {
         s->count++;
         s->last = op;
     }
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         if (s->name != NULL && op->results[i].name != NULL &&
-            strcmp(op->results[i].name, s->name) == 0)
+            strcmp(op->results[i].name, s->name) == 0) {
             s->value = &op->results[i];
-    for (uint32_t r = 0; r < op->region_count; r++)
-        for (lilac_tile_block *block = op->regions[r]->first; block != NULL; block = block->next)
-            for (uint32_t i = 0; i < block->argument_count; i++)
+        }
+    }
+    for (uint32_t r = 0; r < op->region_count; r++) {
+        for (lilac_tile_block *block = op->regions[r]->first; block != NULL; block = block->next) {
+            for (uint32_t i = 0; i < block->argument_count; i++) {
                 if (s->name != NULL && block->arguments[i]->name != NULL &&
-                    strcmp(block->arguments[i]->name, s->name) == 0)
+                    strcmp(block->arguments[i]->name, s->name) == 0) {
                     s->value = block->arguments[i];
+                }
+            }
+        }
+    }
 }
 
 static inline lilac_tile_value *value_named(const program *p, const char *name) {
     search s = {.name = name};
     lilac_tile_walk(p->module->functions->body, look_at, &s);
-    if (s.value == NULL)
+    if (s.value == NULL) {
         fail_msg("no value %%%s", name);
+    }
     return s.value;
 }
 
 static inline uint32_t count_ops(const program *p, lilac_tile_opcode code) {
     search s = {.code = code};
-    for (lilac_tile_function *f = p->module->functions; f != NULL; f = f->next)
-        if (f->body != NULL)
+    for (lilac_tile_function *f = p->module->functions; f != NULL; f = f->next) {
+        if (f->body != NULL) {
             lilac_tile_walk(f->body, look_at, &s);
+        }
+    }
     return s.count;
 }
 
 static inline lilac_tile_op *last_op(const program *p, lilac_tile_opcode code) {
     search s = {.code = code};
     lilac_tile_walk(p->module->functions->body, look_at, &s);
-    if (s.last == NULL)
+    if (s.last == NULL) {
         fail_msg("no such operation");
+    }
     return s.last;
 }
 

@@ -256,16 +256,21 @@ static interpreter_cell compare_floats(const char *p, lilac_scalar scalar,
         return exact(p[0] == 'u');
     }
     const char *what = p + 1;
-    if (strcmp(what, "eq") == 0)
+    if (strcmp(what, "eq") == 0) {
         return exact(x == y);
-    if (strcmp(what, "ne") == 0)
+    }
+    if (strcmp(what, "ne") == 0) {
         return exact(x != y);
-    if (strcmp(what, "lt") == 0)
+    }
+    if (strcmp(what, "lt") == 0) {
         return exact(x < y);
-    if (strcmp(what, "le") == 0)
+    }
+    if (strcmp(what, "le") == 0) {
         return exact(x <= y);
-    if (strcmp(what, "gt") == 0)
+    }
+    if (strcmp(what, "gt") == 0) {
         return exact(x > y);
+    }
     return exact(x >= y);
 }
 

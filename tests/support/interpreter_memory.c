@@ -170,24 +170,25 @@ static interpreter_cell combine(const char *kind, lilac_scalar s, interpreter_ce
     if (old.error != 0 || by.error != 0) {
         return OPEN;
     }
-    if (strcmp(kind, "and") == 0)
+    if (strcmp(kind, "and") == 0) {
         result.bits = old.bits & by.bits;
-    else if (strcmp(kind, "or") == 0)
+    } else if (strcmp(kind, "or") == 0) {
         result.bits = old.bits | by.bits;
-    else if (strcmp(kind, "xor") == 0)
+    } else if (strcmp(kind, "xor") == 0) {
         result.bits = old.bits ^ by.bits;
-    else if (strcmp(kind, "add") == 0)
+    } else if (strcmp(kind, "add") == 0) {
         result.bits = lilac_scalar_mask(s, old.bits + by.bits);
-    else if (strcmp(kind, "max") == 0)
+    } else if (strcmp(kind, "max") == 0) {
         result.bits = x > y ? old.bits : by.bits;
-    else if (strcmp(kind, "min") == 0)
+    } else if (strcmp(kind, "min") == 0) {
         result.bits = x < y ? old.bits : by.bits;
-    else if (strcmp(kind, "umax") == 0)
+    } else if (strcmp(kind, "umax") == 0) {
         result.bits = old.bits > by.bits ? old.bits : by.bits;
-    else if (strcmp(kind, "umin") == 0)
+    } else if (strcmp(kind, "umin") == 0) {
         result.bits = old.bits < by.bits ? old.bits : by.bits;
-    else if (times > 1)
+    } else if (times > 1) {
         return OPEN; /* of several exchanges at one address, any may be the last */
+    }
     return result;
 }
 
@@ -208,8 +209,9 @@ void interpreter_run_atomic(machine *m, const lilac_tile_op *op) {
     for (int pass = 0; pass < 3; pass++) {
         for (uint64_t e = 0; e < count; e++) {
             if (!takes_part(m, op, e)) {
-                if (out != NULL)
+                if (out != NULL) {
                     out[e] = OPEN;
+                }
                 continue;
             }
             uint64_t address = known(m, op, at(m, op, 0, e));

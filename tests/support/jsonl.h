@@ -18,8 +18,9 @@ static inline const char *json_skip(const char *value) {
     do {
         if (*value == '"') {
             value = strchr(value + 1, '"');
-            if (value == NULL)
+            if (value == NULL) {
                 return "";
+            }
         } else if (*value == '[' || *value == '{') {
             depth++;
         } else if (*value == ']' || *value == '}') {
@@ -38,14 +39,17 @@ static inline const char *json_member(const char *object, const char *key) {
     for (const char *at = json_space(object + 1); *at == '"';) {
         const char *name = at + 1;
         const char *end = strchr(name, '"');
-        if (end == NULL)
+        if (end == NULL) {
             return NULL;
+        }
         const char *value = json_space(json_space(end + 1) + 1);
-        if ((size_t)(end - name) == length && memcmp(name, key, length) == 0)
+        if ((size_t)(end - name) == length && memcmp(name, key, length) == 0) {
             return value;
+        }
         at = json_space(json_skip(value));
-        if (*at == ',')
+        if (*at == ',') {
             at = json_space(at + 1);
+        }
     }
     return NULL;
 }
@@ -88,11 +92,13 @@ static inline const char *json_next_line(json_lines *lines) {
             lines->capacity = length + 65536;
             lines->line = realloc(lines->line, lines->capacity);
         }
-        if (fgets(lines->line + length, (int)(lines->capacity - length), lines->file) == NULL)
+        if (fgets(lines->line + length, (int)(lines->capacity - length), lines->file) == NULL) {
             return length == 0 ? NULL : lines->line;
+        }
         length += strlen(lines->line + length);
-        if (length != 0 && lines->line[length - 1] == '\n')
+        if (length != 0 && lines->line[length - 1] == '\n') {
             return lines->line;
+        }
     }
 }
 

@@ -48,10 +48,11 @@ static inline long double value_of_element(lilac_matrix_type type, uint64_t bits
 /* A random element. If `exact` is set it is a small integer, so that every sum is exact. */
 static inline uint64_t random_element(lilac_matrix_type type, bool exact, uint64_t *seed) {
     uint64_t r = next_random(seed);
-    if (is_integer_matrix(type))
+    if (is_integer_matrix(type)) {
         return type == LILAC_MATRIX_B1    ? r & 1
                : type == LILAC_MATRIX_S32 ? (uint32_t)((int32_t)(r % 20001) - 10000)
                                           : r & 0xFF;
+    }
     double value = exact ? (double)(int)(r % 9) - 4
                          : ((double)(r % 2000003) / 1000001.5 - 1) * (r % 7 == 0 ? 8 : 1);
     uint64_t bits = lilac_scalar_encode(scalar_of(type), value, LILAC_ROUND_NEAREST_EVEN, false);
@@ -61,8 +62,9 @@ static inline uint64_t random_element(lilac_matrix_type type, bool exact, uint64
 /* Is `bits` the sum rounded to the type, or adjacent to it if the sum was not exact? */
 static inline bool is_sum(lilac_matrix_type type, uint64_t bits, long double sum,
                           long double magnitude) {
-    if (is_integer_matrix(type))
+    if (is_integer_matrix(type)) {
         return (uint32_t)bits == (uint32_t)(int64_t)sum;
+    }
     long double got = value_of_element(type, bits);
     int digits = type == LILAC_MATRIX_F16 ? 11 : type == LILAC_MATRIX_F64 ? 53 : 24;
     long double error =

@@ -28,15 +28,17 @@ static inline bool choose(box *b) {
                        .fill = (lilac_tensor_fill)below(LILAC_TENSOR_FILL_COUNT)}};
     uint32_t size = lilac_tensor_element_bytes(m->element), unit = 16 / size;
     uint64_t extent = 0, pitch = 0;
-    if (m->element < LILAC_TENSOR_F16)
+    if (m->element < LILAC_TENSOR_F16) {
         m->fill = LILAC_TENSOR_FILL_ZERO;
+    }
     for (uint32_t k = 0; k < m->rank; k++) {
         m->dims[k] = 1 + below(k == 0 ? 5 * unit : 6);
         m->box[k] = 1 + below(5);
         m->element_strides[k] = 1 + below(k > 0 && below(3) == 0 ? 3 : 1);
         b->coordinates[k] = (int32_t)below((uint32_t)m->dims[k] + 6) - 4;
-        if (k > 0)
+        if (k > 0) {
             m->strides[k - 1] = pitch;
+        }
         extent = pitch == 0 ? m->dims[0] * size : pitch * m->dims[k];
         pitch = (extent + 15) / 16 * 16 + 16 * below(2);
     }
@@ -55,9 +57,11 @@ static inline void walk(const box *b, visitor *visit) {
     const lilac_tensor_map *m = &b->map;
     uint32_t size = lilac_tensor_element_bytes(m->element), counts[5] = {1, 1, 1, 1, 1}, at = b->at;
     uint32_t chunks = 1u << m->swizzle;
-    for (uint32_t d = 0; d < m->rank; d++)
-        for (counts[d] = 0; counts[d] * (d ? m->element_strides[d] : 1) < m->box[d];)
+    for (uint32_t d = 0; d < m->rank; d++) {
+        for (counts[d] = 0; counts[d] * (d ? m->element_strides[d] : 1) < m->box[d];) {
             counts[d]++;
+        }
+    }
     for (uint32_t e = 0; e < counts[0] * counts[1] * counts[2] * counts[3] * counts[4]; e++) {
         int64_t global = 0;
         uint32_t rest = e;

@@ -25,29 +25,34 @@ typedef struct parts {
 
 static inline parts cut(lilac_random *random, const char *const *names, uint32_t bits) {
     parts result = {1 + random_below(random, 4), names, {0}};
-    for (uint32_t i = 0; i < bits; i++)
+    for (uint32_t i = 0; i < bits; i++) {
         result.bits[random_below(random, result.count)]++;
+    }
     return result;
 }
 
 static inline void layout_of(lilac_layout *layout, const parts *in, const parts *out,
                              const uint64_t *columns) {
     lilac_layout_init(layout);
-    for (uint32_t i = 0; i < out->count; i++)
+    for (uint32_t i = 0; i < out->count; i++) {
         assert_true(lilac_layout_add_out(layout, out->names[i], out->bits[i], NULL));
-    for (uint32_t i = 0, at = 0; i < in->count; at += in->bits[i++])
+    }
+    for (uint32_t i = 0, at = 0; i < in->count; at += in->bits[i++]) {
         assert_true(lilac_layout_add_in(layout, in->names[i], in->bits[i], columns + at, NULL));
+    }
 }
 
 static inline void random_columns(uint64_t *columns, lilac_random *random, uint32_t in,
                                   uint32_t out) {
-    for (uint32_t i = 0; i < in; i++)
+    for (uint32_t i = 0; i < in; i++) {
         columns[i] = lilac_random_next(random) & ((UINT64_C(1) << out) - 1);
+    }
 }
 
 static inline void invertible_columns(uint64_t *columns, lilac_random *random, uint32_t bits) {
-    for (uint32_t i = 0; i < bits; i++)
+    for (uint32_t i = 0; i < bits; i++) {
         columns[i] = UINT64_C(1) << i;
+    }
     for (uint32_t i = 0; bits > 1 && i < 6 * bits; i++) {
         uint32_t a = random_below(random, bits), b = random_below(random, bits - 1);
         columns[a] ^= columns[b + (b >= a)];
@@ -62,10 +67,11 @@ static inline void surjective_columns(uint64_t *columns, lilac_random *random, u
     bool zeros = random_below(random, 2) == 0;
     invertible_columns(onto, random, out);
     for (uint32_t i = 0, used = 0; i < in; i++) {
-        if (used < out && random_below(random, in - i) < out - used)
+        if (used < out && random_below(random, in - i) < out - used) {
             columns[i] = onto[used++];
-        else
+        } else {
             columns[i] = zeros ? 0 : lilac_random_next(random) & ((UINT64_C(1) << out) - 1);
+        }
     }
 }
 

@@ -45,8 +45,9 @@ bool program_gen_load(generator *g) {
         int mask = program_some_mask(g, &s, index);
         int other = way < 7 ? program_small_constant(g, scalar, &s, 3) : -1;
         program_put(g, "%%v%d = tt.load %%v%d, %%v%d", g->next, pointer, mask);
-        if (other >= 0)
+        if (other >= 0) {
             program_put(g, ", %%v%d", other);
+        }
         program_put(g, " : ");
     }
     program_put_pointer_type(g, &s, scalar);

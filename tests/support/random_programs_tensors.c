@@ -150,11 +150,13 @@ static bool fold_along(generator *g, bool scan, bool several, const value *first
     const char *leaves = scan ? "tt.scan.return" : "tt.reduce.return";
     program_put(g, count > 1 ? "%%v%d, %%v%d = " : "%%v%d = ", g->next, g->next + 1);
     program_put(g, "\"%s\"(%%v%d", scan ? "tt.scan" : "tt.reduce", v[0].name);
-    if (several)
+    if (several) {
         program_put(g, ", %%v%d", v[1].name);
+    }
     program_put(g, ") <{axis = %u : i32", axis);
-    if (scan)
+    if (scan) {
         program_put(g, ", reverse = %s", below(g, 3) ? "false" : "true");
+    }
     program_put(g, "}> ({\n");
     if (several) {
         region_of_pair(g, v, linear, leaves);
@@ -248,8 +250,9 @@ bool program_gen_histogram(generator *g) {
     int inside = program_binary(g, "arith.andi", a.name, limit, LILAC_I32, &a.shape);
     const value *mask = below(g, 2) ? program_pick(g, BIT(LILAC_I1), &a.shape) : NULL;
     program_put(g, "%%v%d = tt.histogram %%v%d", g->next, inside);
-    if (mask != NULL)
+    if (mask != NULL) {
         program_put(g, ", %%v%d", mask->name);
+    }
     program_put(g, " : ");
     (void)program_end_as(g, &a, "->", LILAC_I32, &bins);
     return true;

@@ -21,15 +21,17 @@ static inline uint32_t parity_under(uint64_t mask, uint32_t thread) {
 static inline uint32_t permuted_bytes(uint32_t a, uint32_t b, uint32_t selector) {
     const uint64_t pair = (uint64_t)b << 32 | a;
     uint32_t result = 0;
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 4; i++) {
         result |= (uint32_t)(pair >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+    }
     return result;
 }
 
 static inline uint32_t selector_of(const lilac_plan_control *control, uint32_t thread) {
     uint32_t k = 0;
-    for (uint32_t i = 0; i < control->mask_count; i++)
+    for (uint32_t i = 0; i < control->mask_count; i++) {
         k |= parity_under(control->masks[i], thread) << i;
+    }
     return control->selector[k];
 }
 
@@ -37,10 +39,12 @@ static inline uint32_t source_thread(const lilac_plan_control *control, uint32_t
                                      uint32_t thread_bits, uint32_t thread) {
     const uint32_t lanes = (UINT32_C(1) << lane_bits) - 1;
     uint64_t lane = control->constant;
-    for (uint32_t i = 0; i < thread_bits; i++)
+    for (uint32_t i = 0; i < thread_bits; i++) {
         lane ^= (thread >> i & 1) != 0 ? control->lane[i] : 0;
-    if (control->identity)
+    }
+    if (control->identity) {
         lane = (thread ^ control->constant) & lanes;
+    }
     return (thread & ~lanes) | ((uint32_t)lane & lanes);
 }
 
@@ -49,9 +53,10 @@ static inline void run_network(const network_block *block, const lilac_plan_netw
     const uint32_t threads = UINT32_C(1) << thread_bits;
     const uint32_t count = network->input_count + network->op_count;
     uint32_t *values = calloc((size_t)threads * (count == 0 ? 1 : count), sizeof *values);
-    for (uint32_t t = 0; t < threads; t++)
+    for (uint32_t t = 0; t < threads; t++) {
         memcpy(values + (size_t)t * count, block->words + (size_t)t * block->stride,
                network->input_count * sizeof *values);
+    }
     for (uint32_t i = 0; i < network->op_count; i++) {
         const lilac_plan_word_op *op = &network->ops[i];
         const lilac_plan_control *control = &network->controls[op->control];
@@ -74,9 +79,10 @@ static inline void run_network(const network_block *block, const lilac_plan_netw
         }
     }
     for (uint32_t t = 0; t < threads; t++) {
-        for (uint32_t i = 0; i < network->output_count; i++)
+        for (uint32_t i = 0; i < network->output_count; i++) {
             block->words[(size_t)t * block->stride + i] =
                 values[(size_t)t * count + network->outputs[i]];
+        }
     }
     free(values);
 }

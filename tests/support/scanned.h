@@ -13,8 +13,9 @@ static inline void scan(lilac_scanner *scanner, lilac_context *context, const ch
 /* The first diagnostic has this id. */
 static inline void expect_id(const lilac_context *context, const char *text, const char *id) {
     assert_non_null(lilac_diagnostics(context));
-    if (strcmp(lilac_diagnostics(context)->id, id) != 0)
+    if (strcmp(lilac_diagnostics(context)->id, id) != 0) {
         fail_msg("%s: %s, not %s", text, lilac_diagnostics(context)->id, id);
+    }
 }
 
 /* There is one error, with this id at the place of `at` in the text, or at its end for an empty
@@ -25,9 +26,11 @@ static inline void expect_error_at(const lilac_context *context, const char *tex
     const lilac_diagnostic *diagnostic = lilac_diagnostics(context);
     const char *place = *at == '\0' ? text + strlen(text) : strstr(text, at);
     assert_non_null(place);
-    if (strcmp(diagnostic->id, id) != 0 || diagnostic->position.offset != (uint32_t)(place - text))
+    if (strcmp(diagnostic->id, id) != 0 ||
+        diagnostic->position.offset != (uint32_t)(place - text)) {
         fail_msg("%s: %s [%s] at %u", text, diagnostic->message, diagnostic->id,
                  diagnostic->position.offset);
+    }
 }
 
 #endif

@@ -66,8 +66,9 @@ static inline lilac_simt_value word(rig *r, uint64_t bits) {
 }
 
 static inline lilac_simt_value thread(rig *r) {
-    if (!r->tid)
+    if (!r->tid) {
         r->tid = leaf(r, LILAC_SIMT_OP_THREAD, 0);
+    }
     return r->tid;
 }
 
@@ -114,8 +115,9 @@ static inline bool rig_run(rig *r) {
     effect(r, LILAC_SIMT_OP_RETURN);
     r->launch.buffer_count = r->parameters;
     lilac_sim_place(r->buffers, r->parameters);
-    for (uint32_t k = 0; k < r->parameters; k++)
+    for (uint32_t k = 0; k < r->parameters; k++) {
         r->arguments[k] = r->buffers[k].address;
+    }
     return lilac_sim_run(r->context, &r->launch, &r->counters);
 }
 
@@ -129,8 +131,9 @@ static inline void rig_clear(rig *r) {
 static inline uint32_t reported(const rig *r, const char *id, const lilac_diagnostic **first) {
     uint32_t count = 0;
     for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next) {
-        if (d->id && strcmp(d->id, id) == 0 && count++ == 0 && first)
+        if (d->id && strcmp(d->id, id) == 0 && count++ == 0 && first) {
             *first = d;
+        }
     }
     return count;
 }
@@ -176,18 +179,22 @@ static inline bool sim_apply(const sim_operation *operation, uint32_t n,
         uint32_t size = sim_bytes(type);
         bytes[k] = calloc(padded, size);
         give(&r, k, "case", bytes[k], (uint64_t)padded * size);
-        for (uint32_t i = 0; k < count && i < padded; i++)
+        for (uint32_t i = 0; k < count && i < padded; i++) {
             memcpy(bytes[k] + (size_t)i * size, &inputs[k][i % n], size);
-        if (k >= count)
+        }
+        if (k >= count) {
             continue;
+        }
         bool bit = type == LILAC_SIMT_I1;
         values[k] = load(&r, LILAC_SIMT_OP_LD_GLOBAL, bit ? LILAC_SIMT_I8 : type,
                          element(&r, k, index, size));
-        if (bit)
+        if (bit) {
             values[k] = lilac_simt_op1(&r.b, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I1, values[k]);
+        }
     }
-    for (uint32_t j = 0; j < 4; j++)
+    for (uint32_t j = 0; j < 4; j++) {
         types[j] = operation->result;
+    }
     lilac_simt_instruction like = {.code = (uint16_t)operation->code,
                                    .detail = operation->detail,
                                    .flags = operation->flags,
@@ -195,8 +202,9 @@ static inline bool sim_apply(const sim_operation *operation, uint32_t n,
     lilac_simt_value result = lilac_simt_build(&r.b, &like, count, values, results, types);
     for (uint32_t j = 0; j < results; j++) {
         lilac_simt_value out = result + j;
-        if (operation->result == LILAC_SIMT_I1)
+        if (operation->result == LILAC_SIMT_I1) {
             out = lilac_simt_op1(&r.b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I8, out);
+        }
         store(&r, LILAC_SIMT_OP_ST_GLOBAL, out,
               element(&r, count + j, index, sim_bytes(operation->result)));
     }
@@ -208,8 +216,9 @@ static inline bool sim_apply(const sim_operation *operation, uint32_t n,
             memcpy(&outputs[j * n + i], bytes[count + j] + (size_t)i * size, size);
         }
     }
-    for (uint32_t k = 0; k < total; k++)
+    for (uint32_t k = 0; k < total; k++) {
         free(bytes[k]);
+    }
     rig_clear(&r);
     return done;
 }

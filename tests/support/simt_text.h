@@ -24,8 +24,9 @@ static inline bool simt_text_read(simt_text *t, const char *text) {
     *t = (simt_text){.context = lilac_context_create(), .text = text};
     uint32_t source = lilac_source_add(t->context, "kernel.simt", text, strlen(text));
     t->module = lilac_simt_read(t->context, source);
-    if (!t->module)
+    if (!t->module) {
         return false;
+    }
     t->kernel = t->module->kernels;
     t->launch = (lilac_sim_launch){.kernel = t->kernel,
                                    .grid = {1, 1, 1},
@@ -36,8 +37,9 @@ static inline bool simt_text_read(simt_text *t, const char *text) {
 }
 
 static inline void simt_text_clear(simt_text *t) {
-    if (t->module)
+    if (t->module) {
         lilac_simt_module_destroy(t->module);
+    }
     lilac_context_destroy(t->context);
 }
 
@@ -49,8 +51,9 @@ static inline void simt_text_give(simt_text *t, const char *name, void *bytes, u
 /* Runs the kernel. The buffers are its arguments in order. */
 static inline bool simt_text_run(simt_text *t) {
     lilac_sim_place(t->buffers, t->launch.buffer_count);
-    for (uint32_t k = 0; k < t->launch.buffer_count; k++)
+    for (uint32_t k = 0; k < t->launch.buffer_count; k++) {
         t->arguments[k] = t->buffers[k].address;
+    }
     t->launch.argument_count = t->launch.buffer_count;
     return lilac_sim_run(t->context, &t->launch, &t->counters);
 }
@@ -58,11 +61,13 @@ static inline bool simt_text_run(simt_text *t) {
 /* Does the line of the text where a diagnostic is, or a note of it, contain `word`? */
 static inline bool is_at(const simt_text *t, const lilac_diagnostic *d, const char *word) {
     lilac_position at = d->position;
-    if (!at.source && !lilac_location_text(t->context, d->location, &at))
+    if (!at.source && !lilac_location_text(t->context, d->location, &at)) {
         return false;
+    }
     const char *line = t->text + at.offset, *end = strchr(line, '\n');
-    while (line > t->text && line[-1] != '\n')
+    while (line > t->text && line[-1] != '\n') {
         line--;
+    }
     const char *found = strstr(line, word);
     return found && (!end || found < end);
 }
@@ -71,13 +76,17 @@ static inline bool is_at(const simt_text *t, const lilac_diagnostic *d, const ch
 static inline bool is_reported(const simt_text *t, const char *id, const char *at,
                                const char *other) {
     for (const lilac_diagnostic *d = lilac_diagnostics(t->context); d; d = d->next) {
-        if (!d->id || strcmp(d->id, id) != 0 || (at && !is_at(t, d, at)))
+        if (!d->id || strcmp(d->id, id) != 0 || (at && !is_at(t, d, at))) {
             continue;
-        if (!other)
+        }
+        if (!other) {
             return true;
-        for (const lilac_diagnostic *n = d->notes; n; n = n->next)
-            if (is_at(t, n, other))
+        }
+        for (const lilac_diagnostic *n = d->notes; n; n = n->next) {
+            if (is_at(t, n, other)) {
                 return true;
+            }
+        }
     }
     return false;
 }

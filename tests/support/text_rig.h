@@ -20,8 +20,9 @@ static inline void text_add(text_rig *r, const char *lines, const char *without)
     while (*lines) {
         size_t length = strcspn(lines, "\n") + 1;
         const char *hit = without ? strstr(lines, without) : NULL;
-        if (!hit || hit >= lines + length)
+        if (!hit || hit >= lines + length) {
             lilac_text_put(&r->text, lines, length);
+        }
         lines += length;
     }
 }
@@ -34,8 +35,9 @@ static inline void text_open(text_rig *r, const char *head, const char *values, 
     lilac_text_printf(&r->text, "simt.module target \"sm_90a\" {\n%s {\n%s", head, values);
     text_add(r, body, without);
     lilac_text_puts(&r->text, "return\n}\n}\n");
-    if (!simt_text_read(&r->t, lilac_text_get(&r->text)) || !lilac_simt_verify(r->t.module))
+    if (!simt_text_read(&r->t, lilac_text_get(&r->text)) || !lilac_simt_verify(r->t.module)) {
         text_fail(r, "the kernel is not right");
+    }
 }
 
 static inline void expect_finding(const text_rig *r, const char *id, const char *at,
@@ -47,8 +49,9 @@ static inline void expect_finding(const text_rig *r, const char *id, const char 
 }
 
 static inline void expect_nothing(const text_rig *r) {
-    if (lilac_diagnostics(r->t.context))
+    if (lilac_diagnostics(r->t.context)) {
         text_fail(r, "there are diagnostics");
+    }
 }
 
 static inline void text_close(text_rig *r) {

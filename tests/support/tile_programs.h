@@ -43,22 +43,25 @@ static inline int below(generator *g, int bound) {
 }
 
 static inline void put_type(generator *g, int shape, int element) {
-    if (shape == SCALAR)
+    if (shape == SCALAR) {
         lilac_text_puts(&g->text, elements[element]);
-    else
+    } else {
         lilac_text_printf(&g->text, "tensor<%s%s>", shapes[shape], elements[element]);
+    }
 }
 
 static inline void add(generator *g, int shape, int element, int name) {
-    if (g->count[shape][element] < POOL)
+    if (g->count[shape][element] < POOL) {
         g->pool[shape][element][g->count[shape][element]++] = name;
+    }
 }
 
 /* Later values more often, so that programs get deep. */
 static inline int pick(generator *g, int shape, int element) {
     int count = g->count[shape][element];
-    if (count == 0)
+    if (count == 0) {
         return -1;
+    }
     int a = below(g, count), b = below(g, count);
     return g->pool[shape][element][a > b ? a : b];
 }
@@ -66,8 +69,9 @@ static inline int pick(generator *g, int shape, int element) {
 static inline int pick_like(generator *g, int shape, int element, int looks) {
     for (int attempt = 0; attempt < 6; attempt++) {
         int name = pick(g, shape, element);
-        if (name >= 0 && g->looks[name] == looks)
+        if (name >= 0 && g->looks[name] == looks) {
             return name;
+        }
     }
     return pick(g, shape, element);
 }
@@ -75,8 +79,9 @@ static inline int pick_like(generator *g, int shape, int element, int looks) {
 static inline void pick_pair(generator *g, int shape, int element, int pair[2]) {
     pair[0] = pick(g, shape, element);
     pair[1] = pick(g, shape, element);
-    if (below(g, 3) == 0)
+    if (below(g, 3) == 0) {
         return;
+    }
     int side = below(g, 4) == 0;
     pair[side] = pick_like(g, shape, element, RUN);
     pair[!side] = pick_like(g, shape, element, UNIFORM);
@@ -102,8 +107,9 @@ static inline int some_shape(generator *g) {
 static inline int pick_shape(generator *g, int element) {
     for (int attempt = 0; attempt < 10; attempt++) {
         int shape = some_shape(g);
-        if (g->count[shape][element] > 0)
+        if (g->count[shape][element] > 0) {
             return shape;
+        }
     }
     return -1;
 }
@@ -115,13 +121,15 @@ static inline void gen_constant(generator *g) {
     static const int kinds[] = {I8, I32, I32, I64};
     int shape = some_shape(g), element = kinds[below(g, 4)];
     int64_t value = numbers[below(g, (int)(sizeof numbers / sizeof *numbers))];
-    if (element == I8)
+    if (element == I8) {
         value = (int8_t)value;
+    }
     lilac_text_printf(&g->text, "%%v%d = arith.constant ", g->next);
-    if (shape == SCALAR)
+    if (shape == SCALAR) {
         lilac_text_printf(&g->text, "%lld : ", (long long)value);
-    else
+    } else {
         lilac_text_printf(&g->text, "dense<%lld> : ", (long long)value);
+    }
     end(g, shape, element, UNIFORM);
 }
 
@@ -138,8 +146,9 @@ static inline void gen_range(generator *g) {
 static inline bool gen_splat(generator *g) {
     static const int kinds[] = {I32, I32, I32, I32, I1, I8, I64, P16, P32};
     int element = kinds[below(g, 9)], shape = some_shape(g), from = pick(g, SCALAR, element);
-    if (from < 0 || shape == SCALAR)
+    if (from < 0 || shape == SCALAR) {
         return false;
+    }
     lilac_text_printf(&g->text, "%%v%d = tt.splat %%v%d : %s -> ", g->next, from,
                       elements[element]);
     end(g, shape, element, UNIFORM);
@@ -153,8 +162,9 @@ static inline bool gen_binary(generator *g) {
         "maxsi", "maxui", "andi", "ceildivsi", "floordivsi", "addi",  "remsi", "divsi"};
     static const int kinds[] = {I8, I32, I32, I32, I64};
     int element = kinds[below(g, 5)], shape = pick_shape(g, element);
-    if (shape < 0)
+    if (shape < 0) {
         return false;
+    }
     int op = below(g, (int)(sizeof ops / sizeof *ops)), pair[2];
     pick_pair(g, shape, element, pair);
     lilac_text_printf(&g->text, "%%v%d = arith.%s %%v%d, %%v%d : ", g->next, ops[op], pair[0],
@@ -168,8 +178,9 @@ static inline bool gen_compare(generator *g) {
     static const char *const predicates[] = {"eq",  "ne",  "slt", "sle", "sgt",
                                              "sge", "ult", "ule", "ugt", "uge"};
     int element = below(g, 2) ? I32 : I8 + below(g, 3), shape = pick_shape(g, element);
-    if (shape < 0)
+    if (shape < 0) {
         return false;
+    }
     int pair[2];
     pick_pair(g, shape, element, pair);
     lilac_text_printf(&g->text, "%%v%d = arith.cmpi %s, %%v%d, %%v%d : ", g->next,
@@ -181,12 +192,14 @@ static inline bool gen_compare(generator *g) {
 
 static inline bool gen_select(generator *g) {
     int element = below(g, ELEMENTS), shape = pick_shape(g, element);
-    if (shape < 0)
+    if (shape < 0) {
         return false;
+    }
     bool scalar = shape == SCALAR || below(g, 3) == 0;
     int which = pick(g, scalar ? SCALAR : shape, I1);
-    if (which < 0)
+    if (which < 0) {
         return false;
+    }
     int no = pick(g, shape, element), yes = pick(g, shape, element);
     lilac_text_printf(&g->text, "%%v%d = arith.select %%v%d, %%v%d, %%v%d : ", g->next, which, yes,
                       no);
@@ -203,8 +216,9 @@ static inline bool gen_cast(generator *g) {
                                    {I32, I64}, {I32, I8}, {I64, I32}, {I64, I8}};
     const int *pair = pairs[below(g, 8)];
     int shape = pick_shape(g, pair[0]);
-    if (shape < 0)
+    if (shape < 0) {
         return false;
+    }
     const char *op = pair[1] < pair[0] ? "trunci" : (below(g, 2) ? "extsi" : "extui");
     int from = pick(g, shape, pair[0]);
     lilac_text_printf(&g->text, "%%v%d = arith.%s %%v%d : ", g->next, op, from);
@@ -229,8 +243,9 @@ static inline bool gen_shape(generator *g) {
                  {R1x16, V16, "reshape", ""}};
     int m = below(g, 9), element = below(g, ELEMENTS);
     int from = pick(g, moves[m].from, element);
-    if (from < 0)
+    if (from < 0) {
         return false;
+    }
     lilac_text_printf(&g->text, "%%v%d = tt.%s %%v%d%s : ", g->next, moves[m].op, from,
                       moves[m].attribute);
     put_type(g, moves[m].from, element);
@@ -241,11 +256,13 @@ static inline bool gen_shape(generator *g) {
 
 static inline bool gen_pointer(generator *g) {
     int element = P16 + below(g, 2), shape = pick_shape(g, element);
-    if (shape < 0)
+    if (shape < 0) {
         return false;
+    }
     int offset = below(g, 3) ? I32 : I64, by = pick(g, shape, offset);
-    if (by < 0)
+    if (by < 0) {
         return false;
+    }
     lilac_text_printf(&g->text, "%%v%d = tt.addptr %%v%d, %%v%d : ", g->next,
                       pick(g, shape, element), by);
     put_type(g, shape, element);
@@ -261,8 +278,9 @@ static inline bool gen_idiom(generator *g) {
                                       "andi",  "ori",   "xori",  "ceildivsi", "minsi"};
     int start = pick(g, SCALAR, I32), size = pick(g, SCALAR, I32), name = g->next;
     static const char *const type = "tensor<16xi32>";
-    if (start < 0)
+    if (start < 0) {
         return false;
+    }
     lilac_text_printf(&g->text, "%%v%d = tt.splat %%v%d : i32 -> %s\n", name, start, type);
     lilac_text_printf(&g->text, "%%v%d = tt.splat %%v%d : i32 -> %s\n", name + 1, size, type);
     lilac_text_printf(&g->text, "%%v%d = tt.make_range {end = 16 : i32, start = 0 : i32} : %s\n",
@@ -273,8 +291,9 @@ static inline bool gen_idiom(generator *g) {
                       name + 3, name + 1, type);
     look(g, name + 1, UNIFORM);
     look(g, name + 3, RUN);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         add(g, V16, I32, g->next++);
+    }
     return true;
 }
 
@@ -289,8 +308,9 @@ static inline void gen_yield(generator *g, int shape, int element) {
 static inline bool gen_loop(generator *g, int depth) {
     int element = I32 + below(g, 4), shape = pick_shape(g, element);
     int step = pick(g, SCALAR, I32);
-    if (shape < 0 || step < 0)
+    if (shape < 0 || step < 0) {
         return false;
+    }
     int result = g->next++, counter = g->next++, carried = g->next++;
     int first = pick(g, shape, element), high = pick(g, SCALAR, I32), low = pick(g, SCALAR, I32);
     lilac_text_printf(
@@ -312,8 +332,9 @@ static inline bool gen_loop(generator *g, int depth) {
 
 static inline bool gen_if(generator *g, int depth) {
     int element = below(g, ELEMENTS), shape = pick_shape(g, element), which = pick(g, SCALAR, I1);
-    if (shape < 0 || which < 0)
+    if (shape < 0 || which < 0) {
         return false;
+    }
     int result = g->next++;
     lilac_text_printf(&g->text, "%%v%d = scf.if %%v%d -> (", result, which);
     put_type(g, shape, element);
@@ -334,32 +355,34 @@ static inline void gen_block(generator *g, int length, int depth) {
     for (int i = 0; i < length;) {
         bool done = true;
         int kind = below(g, 23);
-        if (kind == 0)
+        if (kind == 0) {
             gen_constant(g);
-        else if (kind == 1)
+        } else if (kind == 1) {
             gen_range(g);
-        else if (kind <= 3)
+        } else if (kind <= 3) {
             done = gen_splat(g);
-        else if (kind <= 11)
+        } else if (kind <= 11) {
             done = gen_binary(g);
-        else if (kind <= 13)
+        } else if (kind <= 13) {
             done = gen_compare(g);
-        else if (kind == 14)
+        } else if (kind == 14) {
             done = gen_select(g);
-        else if (kind == 15)
+        } else if (kind == 15) {
             done = gen_cast(g);
-        else if (kind <= 17)
+        } else if (kind <= 17) {
             done = gen_shape(g);
-        else if (kind <= 19)
+        } else if (kind <= 19) {
             done = gen_pointer(g);
-        else if (kind == 20)
+        } else if (kind == 20) {
             done = gen_idiom(g);
-        else if (kind == 21)
+        } else if (kind == 21) {
             done = depth < 2 && gen_loop(g, depth);
-        else
+        } else {
             done = depth < 2 && gen_if(g, depth);
-        if (done)
+        }
+        if (done) {
             lilac_text_puts(&g->text, "\n");
+        }
         i += done;
     }
 }
@@ -404,8 +427,9 @@ static inline void generate(generator *g, uint64_t seed, bool prints) {
     lilac_text_printf(&g->text, "%%v%d = tt.get_program_id x : i32\n", g->next);
     add(g, SCALAR, I32, g->next++);
     gen_block(g, 20 + below(g, 40), 0);
-    if (prints)
+    if (prints) {
         gen_prints(g);
+    }
     lilac_text_puts(&g->text, "tt.return\n}\n}\n");
 }
 
@@ -432,8 +456,9 @@ static inline uint32_t width_of(const lilac_tile_type *type) {
 }
 
 static inline int64_t wrap(int64_t value, uint32_t bits) {
-    if (bits >= 64)
+    if (bits >= 64) {
         return value;
+    }
     uint64_t sign = UINT64_C(1) << (bits - 1), mask = (sign << 1) - 1;
     return (int64_t)((((uint64_t)value & mask) ^ sign) - sign);
 }
@@ -503,10 +528,12 @@ static inline int64_t binary(machine *m, lilac_tile_opcode code, int64_t a, int6
             m->poison = true;
             return 0;
         }
-        if (code == LILAC_TILE_OP_ARITH_SHLI)
+        if (code == LILAC_TILE_OP_ARITH_SHLI) {
             return product(m, a, INT64_C(1) << ub, bits);
-        if (code == LILAC_TILE_OP_ARITH_SHRSI)
+        }
+        if (code == LILAC_TILE_OP_ARITH_SHRSI) {
             return floor_div(a, INT64_C(1) << ub);
+        }
         return wrap((int64_t)(ua >> ub), bits);
     default:
         break;
@@ -537,26 +564,27 @@ static inline int64_t binary(machine *m, lilac_tile_opcode code, int64_t a, int6
 static inline int64_t compare(const char *p, int64_t a, int64_t b, uint32_t bits) {
     uint64_t ua = as_unsigned(a, bits), ub = as_unsigned(b, bits);
     bool result = false;
-    if (strcmp(p, "eq") == 0)
+    if (strcmp(p, "eq") == 0) {
         result = a == b;
-    else if (strcmp(p, "ne") == 0)
+    } else if (strcmp(p, "ne") == 0) {
         result = a != b;
-    else if (strcmp(p, "slt") == 0)
+    } else if (strcmp(p, "slt") == 0) {
         result = a < b;
-    else if (strcmp(p, "sle") == 0)
+    } else if (strcmp(p, "sle") == 0) {
         result = a <= b;
-    else if (strcmp(p, "sgt") == 0)
+    } else if (strcmp(p, "sgt") == 0) {
         result = a > b;
-    else if (strcmp(p, "sge") == 0)
+    } else if (strcmp(p, "sge") == 0) {
         result = a >= b;
-    else if (strcmp(p, "ult") == 0)
+    } else if (strcmp(p, "ult") == 0) {
         result = ua < ub;
-    else if (strcmp(p, "ule") == 0)
+    } else if (strcmp(p, "ule") == 0) {
         result = ua <= ub;
-    else if (strcmp(p, "ugt") == 0)
+    } else if (strcmp(p, "ugt") == 0) {
         result = ua > ub;
-    else
+    } else {
         result = ua >= ub;
+    }
     return wrap(result, 1);
 }
 
@@ -573,8 +601,9 @@ static inline int64_t at(machine *m, const lilac_tile_op *op, uint32_t i, int64_
 
 static inline int64_t shaped(machine *m, const lilac_tile_op *op, int64_t e) {
     const lilac_tile_type *from = op->operands[0].value->type, *to = op->results[0].type;
-    if (op->code == LILAC_TILE_OP_TT_TRANS)
+    if (op->code == LILAC_TILE_OP_TT_TRANS) {
         return at(m, op, 0, e % to->shape[1] * from->shape[1] + e / to->shape[1]);
+    }
     if (op->code == LILAC_TILE_OP_TT_BROADCAST) {
         int64_t row = e / to->shape[1], column = e % to->shape[1];
         return at(m, op, 0,
@@ -634,9 +663,11 @@ static const lilac_tile_op *run_region(machine *m, const lilac_tile_region *regi
 static inline void run_for(machine *m, const lilac_tile_op *op) {
     int64_t low = at(m, op, 0, 0), high = at(m, op, 1, 0), step = at(m, op, 2, 0);
     const lilac_tile_block *body = op->regions[0]->first;
-    for (uint32_t i = 0; i < 3; i++)
-        if (step <= 0 || m->poisoned[op->operands[i].value->id])
+    for (uint32_t i = 0; i < 3; i++) {
+        if (step <= 0 || m->poisoned[op->operands[i].value->id]) {
             longjmp(m->dropped, 1);
+        }
+    }
     copy(m, body->arguments[1], op->operands[3].value);
     for (int64_t i = low; i < high; i += step) {
         m->values[body->arguments[0]->id][0] = i;
@@ -650,27 +681,32 @@ static inline void run_for(machine *m, const lilac_tile_op *op) {
 static inline void run_plain(machine *m, const lilac_tile_op *op) {
     const lilac_tile_value *result = &op->results[0];
     m->poison = false;
-    for (uint32_t i = 0; i < op->operand_count; i++)
+    for (uint32_t i = 0; i < op->operand_count; i++) {
         m->poison = m->poison || m->poisoned[op->operands[i].value->id];
-    for (int64_t e = 0; e < elements_of(result->type); e++)
+    }
+    for (int64_t e = 0; e < elements_of(result->type); e++) {
         m->values[result->id][e] = element(m, op, e);
+    }
     m->poisoned[result->id] = m->poison;
     m->seen(m, result);
 }
 
 static const lilac_tile_op *run_region(machine *m, const lilac_tile_region *region) {
     for (const lilac_tile_op *op = region->first->first; op != NULL; op = op->next) {
-        if (m->fuel-- < 0)
+        if (m->fuel-- < 0) {
             longjmp(m->dropped, 1);
-        if (op->code == LILAC_TILE_OP_SCF_YIELD || op->code == LILAC_TILE_OP_TT_RETURN)
+        }
+        if (op->code == LILAC_TILE_OP_SCF_YIELD || op->code == LILAC_TILE_OP_TT_RETURN) {
             return op;
+        }
         if (op->code == LILAC_TILE_OP_TT_PRINT) {
             m->printed(m, op->operands[0].value);
         } else if (op->code == LILAC_TILE_OP_SCF_FOR) {
             run_for(m, op);
         } else if (op->code == LILAC_TILE_OP_SCF_IF) {
-            if (m->poisoned[op->operands[0].value->id])
+            if (m->poisoned[op->operands[0].value->id]) {
                 longjmp(m->dropped, 1);
+            }
             const lilac_tile_op *yield = run_region(m, op->regions[at(m, op, 0, 0) ? 0 : 1]);
             copy(m, &op->results[0], yield->operands[0].value);
         } else {
@@ -682,15 +718,18 @@ static const lilac_tile_op *run_region(machine *m, const lilac_tile_region *regi
 
 static inline void allocate(machine *m, lilac_arena *arena, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
-        for (uint32_t i = 0; i < block->argument_count; i++)
+        for (uint32_t i = 0; i < block->argument_count; i++) {
             m->values[block->arguments[i]->id] =
                 lilac_arena_array(arena, int64_t, elements_of(block->arguments[i]->type));
+        }
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-            for (uint32_t i = 0; i < op->result_count; i++)
+            for (uint32_t i = 0; i < op->result_count; i++) {
                 m->values[op->results[i].id] =
                     lilac_arena_array(arena, int64_t, elements_of(op->results[i].type));
-            for (uint32_t r = 0; r < op->region_count; r++)
+            }
+            for (uint32_t r = 0; r < op->region_count; r++) {
                 allocate(m, arena, op->regions[r]);
+            }
         }
     }
 }
@@ -699,8 +738,9 @@ static inline void draw_arguments(generator *g, int64_t *arguments) {
     for (uint32_t i = 0; i < PARAMETERS; i++) {
         int64_t spread = below(g, 2) ? 6 : 200;
         int64_t value = (int64_t)below(g, (int)spread) - (below(g, 3) ? 0 : spread / 2);
-        if (parameters[i].element >= P16)
+        if (parameters[i].element >= P16) {
             value += 1000;
+        }
         arguments[i] = value * parameters[i].divisibility;
     }
 }
@@ -716,10 +756,12 @@ static inline void machine_init(machine *m, lilac_arena *arena, lilac_tile_funct
 static inline bool machine_run(machine *m, const lilac_tile_function *function,
                                const int64_t *arguments) {
     m->fuel = 3000;
-    for (uint32_t i = 0; i < PARAMETERS; i++)
+    for (uint32_t i = 0; i < PARAMETERS; i++) {
         m->values[function->parameters[i]->id][0] = arguments[i];
-    if (setjmp(m->dropped) != 0)
+    }
+    if (setjmp(m->dropped) != 0) {
         return false;
+    }
     run_region(m, function->body);
     return true;
 }

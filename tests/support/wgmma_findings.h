@@ -18,17 +18,20 @@ static inline uint32_t line_of(rig *r, lilac_location location) {
 /* Is there a finding of this kind at this line (0: any), with a note at the other (0: none wanted)? */
 static inline bool found(rig *r, const char *id, uint32_t line, uint32_t other) {
     for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next) {
-        if (!d->id || strcmp(d->id, id) != 0 || (line && line_of(r, d->location) != line))
+        if (!d->id || strcmp(d->id, id) != 0 || (line && line_of(r, d->location) != line)) {
             continue;
-        if (other == 0 || (d->notes && line_of(r, d->notes->location) == other))
+        }
+        if (other == 0 || (d->notes && line_of(r, d->notes->location) == other)) {
             return true;
+        }
     }
     return false;
 }
 
 static inline void show(rig *r) {
-    for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next)
+    for (const lilac_diagnostic *d = lilac_diagnostics(r->context); d; d = d->next) {
         print_error("%s, line %u: %s\n", d->id, line_of(r, d->location), d->message);
+    }
 }
 
 static inline lilac_simt_value yes(rig *r, bool truth) {

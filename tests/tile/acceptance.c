@@ -69,16 +69,18 @@ static void texts_as_in_mlir(void **state) {
         lilac_compilation made;
         bool good = lilac_compile(&made, context, source, &options);
         const lilac_diagnostic *first = lilac_diagnostics(context);
-        if (good != (c->id == NULL) || (first && strcmp(first->id, c->id) != 0))
+        if (good != (c->id == NULL) || (first && strcmp(first->id, c->id) != 0)) {
             fail_msg("%s\n%s: %s", c->text, first ? first->id : "accepted",
                      first ? first->message : "");
+        }
         if (first) {
             uint32_t line, column;
             assert_true(first->position.source != 0);
             lilac_position_resolve(context, first->position, &line, &column);
             assert_int_equal(line, c->line);
-            if (!strstr(first->message, c->says))
+            if (!strstr(first->message, c->says)) {
                 fail_msg("%s: not '%s'", first->message, c->says);
+            }
         }
         lilac_compilation_clear(&made);
         lilac_context_destroy(context);

@@ -12,8 +12,9 @@ enum { CELLS = 8, CARRIED = 3, MOST_OPS = 12, TRIPS = 6, BASE = 4096 };
 
 static void find_loop(void *data, lilac_tile_op *op) {
     lilac_tile_op **loop = data;
-    if (op->code == LILAC_TILE_OP_SCF_FOR)
+    if (op->code == LILAC_TILE_OP_SCF_FOR) {
         *loop = op;
+    }
 }
 
 static lilac_tile_op *loop_of(const lilac_tile_module *module) {
@@ -89,8 +90,9 @@ static void moves_and_obstacles(void **state) {
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module = read_tile(context, example);
     lilac_tile_op *ops[7], *op = loop_of(module)->regions[0]->first->first;
-    for (uint32_t i = 0; i < 7; i++, op = op->next)
+    for (uint32_t i = 0; i < 7; i++, op = op->next) {
         ops[i] = op;
+    }
     assert_ptr_equal(lilac_tile_move_before(ops[0], ops[6]), ops[1]); /* a value */
     assert_ptr_equal(lilac_tile_move_before(ops[3], ops[0]), ops[1]);
     assert_ptr_equal(lilac_tile_move_before(ops[4], ops[4]), NULL);
@@ -118,12 +120,13 @@ typedef struct random_loop {
 static void put_value(lilac_text *text, lilac_random *random, const bool *has_result,
                       uint32_t ops) {
     uint32_t choice = random_below(random, ops + CARRIED + 1);
-    if (choice < ops && has_result[choice])
+    if (choice < ops && has_result[choice]) {
         lilac_text_printf(text, "%%v%u", choice);
-    else if (choice == ops + CARRIED)
+    } else if (choice == ops + CARRIED) {
         lilac_text_puts(text, "%i");
-    else
+    } else {
         lilac_text_printf(text, "%%a%u", choice % CARRIED);
+    }
 }
 
 static const char constants[] =
@@ -140,11 +143,12 @@ static void generate(random_loop *l, lilac_random *random) {
     l->ops = 0;
     lilac_text_reset(text);
     lilac_text_printf(text, "module { tt.func public @k(%%o: !tt.ptr<i32>) {\n%s", constants);
-    for (uint32_t c = 0; c < CELLS + CARRIED; c++)
+    for (uint32_t c = 0; c < CELLS + CARRIED; c++) {
         lilac_text_printf(text,
                           "%%n%u = arith.constant %u : i32\n"
                           "%%p%u = tt.addptr %%o, %%n%u : !tt.ptr<i32>, i32\n",
                           c, c, c, c);
+    }
     lilac_text_puts(text, "%r:3 = scf.for %i = %z to %t step %one "
                           "iter_args(%a0 = %z, %a1 = %one, %a2 = %e) -> (i32, i32, i32) : i32 {\n");
     uint32_t wanted = 2 + random_below(random, MOST_OPS - 2);
@@ -178,8 +182,9 @@ static void generate(random_loop *l, lilac_random *random) {
         put_value(text, random, has_result, l->ops);
     }
     lilac_text_puts(text, " : i32, i32, i32\n}\n");
-    for (uint32_t i = 0; i < CARRIED; i++)
+    for (uint32_t i = 0; i < CARRIED; i++) {
         lilac_text_printf(text, "tt.store %%p%u, %%r#%u : !tt.ptr<i32>\n", CELLS + i, i);
+    }
     lilac_text_puts(text, "tt.return } }");
 }
 
@@ -189,8 +194,9 @@ typedef struct bytes {
 
 static bytes run(const lilac_tile_module *module) {
     bytes b;
-    for (uint32_t i = 0; i < CELLS + CARRIED; i++)
+    for (uint32_t i = 0; i < CELLS + CARRIED; i++) {
         b.cells[i] = 77 + 13 * i;
+    }
     uint64_t argument = BASE;
     interpreter_buffer buffer = {
         .address = BASE, .size = sizeof b.cells, .bytes = (uint8_t *)b.cells};
@@ -221,14 +227,17 @@ static lilac_tile_value *value_in(const builder *b, int iteration, lilac_tile_va
     const lilac_tile_block *body = b->loop->regions[0]->first;
     while (value->block == body && value->index > 0) {
         uint32_t i = value->index - 1;
-        if (iteration-- == 0)
+        if (iteration-- == 0) {
             return lilac_tile_init(b->loop, i);
+        }
         value = lilac_tile_next(b->loop, i);
     }
-    if (value->block == body)
+    if (value->block == body) {
         return b->counters[iteration];
-    if (!value->op || value->op->parent != body)
+    }
+    if (!value->op || value->op->parent != body) {
         return value;
+    }
     lilac_tile_value *copy = lilac_tile_mapped(b->iterations[iteration], value);
     return copy == value ? NULL : copy;
 }
@@ -239,8 +248,9 @@ static void map_operands(void *data, lilac_tile_op *op) {
         lilac_tile_value *value = op->operands[i].value;
         lilac_tile_value *to = value_in(b, (int)b->iteration, value);
         b->good = to != NULL;
-        if (to != NULL && to != value)
+        if (to != NULL && to != value) {
             lilac_tile_map(b->iterations[b->iteration], value, to);
+        }
     }
 }
 
@@ -251,36 +261,45 @@ static bool execute(lilac_tile_module *module, const lilac_tile_dependences *d,
     builder b = {.module = module, .loop = loop_of(module), .good = true};
     const lilac_tile_block *entry = module->functions->body->first;
     uint32_t last = 0;
-    for (uint32_t k = 0; k < d->op_count; k++)
+    for (uint32_t k = 0; k < d->op_count; k++) {
         last = stage[k] > last ? stage[k] : last;
+    }
     const lilac_tile_op *op = entry->first;
     for (uint32_t n = 0; n < TRIPS; n++) {
         b.iterations[n] = lilac_tile_mapping_create();
-        while (strncmp(op->results[0].name, "n", 1) != 0)
+        while (strncmp(op->results[0].name, "n", 1) != 0) {
             op = op->next;
+        }
         b.counters[n] = op->results;
         op = op->next;
     }
-    for (uint32_t time = 0; time < TRIPS + last; time++)
+    for (uint32_t time = 0; time < TRIPS + last; time++) {
         for (uint32_t i = 0; i < d->op_count && b.good; i++) {
             uint32_t k = by_order[i];
-            if (time < stage[k] || time - stage[k] >= TRIPS)
+            if (time < stage[k] || time - stage[k] >= TRIPS) {
                 continue;
+            }
             b.iteration = time - stage[k];
             map_operands(&b, d->ops[k]);
-            for (uint32_t r = 0; r < d->ops[k]->region_count; r++)
+            for (uint32_t r = 0; r < d->ops[k]->region_count; r++) {
                 lilac_tile_walk(d->ops[k]->regions[r], map_operands, &b);
-            if (b.good)
+            }
+            if (b.good) {
                 lilac_tile_insert_before(
                     b.loop, lilac_tile_clone_mapped(module, d->ops[k], b.iterations[b.iteration]));
+            }
         }
-    for (uint32_t i = 0; i < CARRIED && b.good; i++)
+    }
+    for (uint32_t i = 0; i < CARRIED && b.good; i++) {
         lilac_tile_replace_uses(&b.loop->results[i],
                                 value_in(&b, TRIPS - 1, lilac_tile_next(b.loop, i)));
-    if (b.good)
+    }
+    if (b.good) {
         lilac_tile_remove(b.loop);
-    for (uint32_t n = 0; n < TRIPS; n++)
+    }
+    for (uint32_t n = 0; n < TRIPS; n++) {
         lilac_tile_mapping_destroy(b.iterations[n]);
+    }
     return b.good;
 }
 
@@ -303,8 +322,9 @@ static void choose_schedule(schedule *s, lilac_random *random, uint32_t ops) {
         s->stage[k] = one ? 0 : s->stage[k];
         s->by_order[k] = k;
     }
-    if (one)
+    if (one) {
         s->stage[random_below(random, ops)] = random_below(random, 5);
+    }
     for (uint32_t i = 0; i < exchanges && !one; i++) {
         uint32_t x = random_below(random, ops), y = random_below(random, ops), k = s->by_order[x];
         s->by_order[x] = s->by_order[y];
@@ -320,8 +340,9 @@ static void choose_schedule(schedule *s, lilac_random *random, uint32_t ops) {
 static bool violates_value(const lilac_tile_dependences *d, const schedule *s) {
     for (uint32_t i = 0; i < d->count; i++) {
         lilac_tile_dependences one = {d->op_count, d->ops, 1, &d->list[i]};
-        if (d->list[i].value && lilac_tile_find_violation(&one, s->stage, s->order))
+        if (d->list[i].value && lilac_tile_find_violation(&one, s->stage, s->order)) {
             return true;
+        }
     }
     return false;
 }
@@ -373,8 +394,9 @@ static void schedules_against_execution(void **state) {
     for (uint32_t i = 0, count = scaled(1500); i < count; i++) {
         generate(&l, &random);
         bytes expected = run_text(&l);
-        for (uint32_t k = 0; k < 5; k++)
+        for (uint32_t k = 0; k < 5; k++) {
             check_schedule(&l, &random, &expected, &t);
+        }
     }
     lilac_text_clear(&l.text);
     print_message("legal %u (of several stages %u); not legal by values %u, by memory %u; other "
@@ -394,17 +416,20 @@ static bool exchange_all(lilac_tile_module *module, lilac_random *random, bool f
     for (uint32_t round = 0; round < 4; round++) {
         for (lilac_tile_op *op = entry->first, *next; op != NULL && op->next != NULL; op = next) {
             next = op->next;
-            if (random_below(random, 2))
+            if (random_below(random, 2)) {
                 continue;
-            if (lilac_tile_may_exchange(op, next))
+            }
+            if (lilac_tile_may_exchange(op, next)) {
                 assert_null(lilac_tile_move_before(next, op));
-            else if (next != entry->last && (bad == NULL || random_below(random, 3) == 0))
+            } else if (next != entry->last && (bad == NULL || random_below(random, 3) == 0)) {
                 bad = op;
+            }
         }
     }
     if (!forced || bad == NULL || bad->next == entry->last ||
-        lilac_tile_may_exchange(bad, bad->next))
+        lilac_tile_may_exchange(bad, bad->next)) {
         return false;
+    }
     lilac_tile_op *after = bad->next;
     lilac_tile_detach(bad);
     lilac_tile_insert_after(after, bad);

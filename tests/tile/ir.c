@@ -66,15 +66,17 @@ static void types_are_interned(void **state) {
     assert_int_equal(lilac_tile_element_count(f16), 1);
     /* Very many types: the tables grow, the pointers stay, ids are dense. */
     const lilac_tile_type *many[2000];
-    for (int round = 0; round < 2; round++)
+    for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < 2000; i++) {
             int64_t size[] = {INT64_C(1) << i % 10, INT64_C(1) << i / 10 % 10, i / 100 + 1};
             const lilac_tile_type *type = lilac_tile_tensor(module, f16, 3, size, NULL);
-            if (round)
+            if (round) {
                 assert_ptr_equal(type, many[i]);
+            }
             many[i] = type;
             assert_true(type->id < 2010);
         }
+    }
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
 }
@@ -279,10 +281,12 @@ static void cloning_loops(void **state) {
 static void remove_dead(void *data, lilac_tile_op *op) {
     (void)data;
     bool used = false;
-    for (uint32_t i = 0; i < op->result_count; i++)
+    for (uint32_t i = 0; i < op->result_count; i++) {
         used |= op->results[i].uses != NULL;
-    if (!used && lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE)
+    }
+    if (!used && lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) {
         lilac_tile_remove(op);
+    }
 }
 
 static void walks_may_remove(void **state) {
@@ -366,15 +370,18 @@ static void the_table_is_sound(void **state) {
         assert_true(strlen(info->doc) > 0);
         assert_non_null(strstr(info->signature, "->"));
         uint32_t bars = 0;
-        for (const char *at = info->format; *at; at++)
+        for (const char *at = info->format; *at; at++) {
             bars += *at == '|';
+        }
         assert_int_equal(bars % 2, 0);
         bool generic = (info->traits & LILAC_TILE_GENERIC) != 0, own = !strcmp(info->format, "own");
-        if (!generic && !own && strncmp(info->name, "gpu.", 4) != 0)
+        if (!generic && !own && strncmp(info->name, "gpu.", 4) != 0) {
             assert_non_null(strchr(info->format, '{'));
-        for (int other = code + 1; other < LILAC_TILE_OP_COUNT; other++)
+        }
+        for (int other = code + 1; other < LILAC_TILE_OP_COUNT; other++) {
             assert_string_not_equal(info->name,
                                     lilac_tile_op_info_get((lilac_tile_opcode)other)->name);
+        }
     }
     assert_string_equal(lilac_tile_op_info_get(LILAC_TILE_OP_TT_REDUCE_RETURN)->name,
                         "tt.reduce.return");

@@ -371,18 +371,21 @@ static void refusals(void **state) {
         char text[512];
         bool removed;
         snprintf(text, sizeof text, "%s", cases[i].step ? counted : other);
-        if (cases[i].step)
+        if (cases[i].step) {
             memcpy(strstr(text, "STEP"), cases[i].step, 4);
+        }
         lilac_tile_module *module = read_tile(context, text);
         lilac_tile_op *loop = only_loop(module);
         lilac_text before = {0}, after = {0};
         lilac_tile_print(&before, module, false);
         assert_string_equal(lilac_tile_unroll(module, loop, cases[i].factor, &removed),
                             cases[i].unroll);
-        if (cases[i].last)
+        if (cases[i].last) {
             assert_string_equal(lilac_tile_peel_last(module, loop, &removed), cases[i].last);
-        if (cases[i].first)
+        }
+        if (cases[i].first) {
             assert_string_equal(lilac_tile_peel_first(module, loop, 1, &removed), cases[i].first);
+        }
         lilac_tile_print(&after, module, false);
         assert_string_equal(lilac_text_get(&after), lilac_text_get(&before));
         lilac_text_clear(&before);
@@ -601,10 +604,12 @@ static uint32_t change_loops(lilac_tile_module *module, program_choices *choices
             lilac_tile_op *loop = l.list[--l.count];
             uint32_t first = program_below(choices, 3), factor = 1 + program_below(choices, 4);
             bool last = program_below(choices, 2) != 0;
-            if (loop->code != LILAC_TILE_OP_SCF_FOR)
+            if (loop->code != LILAC_TILE_OP_SCF_FOR) {
                 continue;
-            if (!peel_first(module, loop, first) && !(last && peel_last(module, loop)))
+            }
+            if (!peel_first(module, loop, first) && !(last && peel_last(module, loop))) {
                 (void)unroll(module, loop, factor);
+            }
             changed++;
         }
     }

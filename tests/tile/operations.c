@@ -18,8 +18,9 @@ static void count_region(lilac_tile_opcode code, lilac_tile_opcode first,
                          lilac_tile_opcode second) {
     const lilac_tile_opcode ends[2] = {first, second};
     for (uint32_t i = 0; i < 2; i++) {
-        if (ends[i] == LILAC_TILE_OP_NONE)
+        if (ends[i] == LILAC_TILE_OP_NONE) {
             continue;
+        }
         assert_true(lilac_tile_op_info_get(ends[i])->traits & LILAC_TILE_TERMINATOR);
         rows[code].regions++;
     }
@@ -62,11 +63,13 @@ static void one_row_for_each_operation(void **state) {
     uint32_t count = 0;
     for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++) {
         const char *name = lilac_tile_op_info_get((lilac_tile_opcode)code)->name;
-        if (rows[code].operations > 1 || rows[code].elements > 1)
+        if (rows[code].operations > 1 || rows[code].elements > 1) {
             fail_msg("'%s' has %u rows OPERATION and %u rows of elements", name,
                      rows[code].operations, rows[code].elements);
-        if (rows[code].elements == 1 && rows[code].operations == 0)
+        }
+        if (rows[code].elements == 1 && rows[code].operations == 0) {
             fail_msg("'%s' has no row OPERATION", name);
+        }
         count += rows[code].operations;
     }
     assert_in_range(count, 100, LILAC_TILE_OP_COUNT);
@@ -80,17 +83,22 @@ static void rows_follow_the_traits(void **state) {
         const lilac_tile_op_info *info = lilac_tile_op_info_get((lilac_tile_opcode)code);
         const row *r = &rows[code];
         const bool elementwise = (info->traits & LILAC_TILE_ELEMENTWISE) != 0;
-        if (elementwise && (r->operations != 1 || is_missing(r->lower)))
+        if (elementwise && (r->operations != 1 || is_missing(r->lower))) {
             fail_msg("'%s' works on elements and has no lowering", info->name);
-        if (elementwise && strcmp(r->layout, "SAME") != 0 && strcmp(r->layout, "MEMORY") != 0)
+        }
+        if (elementwise && strcmp(r->layout, "SAME") != 0 && strcmp(r->layout, "MEMORY") != 0) {
             fail_msg("'%s' works on elements and has the layout %s", info->name, r->layout);
-        if (elementwise && (info->traits & LILAC_TILE_PURE) && is_missing(r->facts))
+        }
+        if (elementwise && (info->traits & LILAC_TILE_PURE) && is_missing(r->facts)) {
             fail_msg("'%s' is pure and has no axis facts", info->name);
-        if ((info->traits & LILAC_TILE_TERMINATOR) && !is_missing(r->lower))
+        }
+        if ((info->traits & LILAC_TILE_TERMINATOR) && !is_missing(r->lower)) {
             fail_msg("'%s' ends a block and has a lowering", info->name);
-        if (r->regions != (info->regions > 0 ? info->regions : 0))
+        }
+        if (r->regions != (info->regions > 0 ? info->regions : 0)) {
             fail_msg("'%s' has %d regions and %u terminators", info->name, info->regions,
                      r->regions);
+        }
     }
 }
 
@@ -114,17 +122,21 @@ static void rows_of_elements_are_there(void **state) {
     for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++) {
         const char *name = lilac_tile_op_info_get((lilac_tile_opcode)code)->name;
         const row *r = &rows[code];
-        if (r->operations == 0)
+        if (r->operations == 0) {
             continue;
-        if (strcmp(r->reference, "run_elements") == 0 && is_missing(r->meaning))
+        }
+        if (strcmp(r->reference, "run_elements") == 0 && is_missing(r->meaning)) {
             fail_msg("the row of elements of '%s' has no meaning", name);
+        }
         for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
-            if (strcmp(r->lower, readers[i].lower) != 0)
+            if (strcmp(r->lower, readers[i].lower) != 0) {
                 continue;
+            }
             count++;
             if (r->elements != 1 || strcmp(r->section, readers[i].section) != 0 ||
-                is_missing(r->build) || strcmp(r->build, "NONE") == 0)
+                is_missing(r->build) || strcmp(r->build, "NONE") == 0) {
                 fail_msg("'%s' needs a row %s that builds an element", name, readers[i].section);
+            }
         }
     }
     assert_in_range(count, 50, LILAC_TILE_OP_COUNT);
@@ -138,10 +150,12 @@ static void lowered_operations_have_a_meaning(void **state) {
         const bool shared = strncmp(name, "ttg.local_", 10) == 0 ||
                             strncmp(name, "ttg.memdesc_", 12) == 0 ||
                             strncmp(name, "ttg.async_", 10) == 0; /* memory in layouts */
-        if (shared || code == LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM)
+        if (shared || code == LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM) {
             continue;
-        if (!is_missing(rows[code].lower) && is_missing(rows[code].reference))
+        }
+        if (!is_missing(rows[code].lower) && is_missing(rows[code].reference)) {
             fail_msg("'%s' is lowered and has no meaning in the interpreter", name);
+        }
     }
 }
 

@@ -282,8 +282,9 @@ static const char *const lines[] = {
 };
 
 static void join_lines(lilac_text *text) {
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         lilac_text_puts(text, lines[i]);
+    }
 }
 
 static void count_visit(void *data, lilac_tile_op *op) {
@@ -302,20 +303,25 @@ static void every_operation_reads_and_prints(void **state) {
     lilac_text_clear(&printed);
     lilac_text_clear(&text);
     uint32_t counts[LILAC_TILE_OP_COUNT] = {0};
-    for (lilac_tile_function *f = module->functions; f; f = f->next)
-        if (f->body)
+    for (lilac_tile_function *f = module->functions; f; f = f->next) {
+        if (f->body) {
             lilac_tile_walk(f->body, count_visit, counts);
-    for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++)
-        if (!counts[code])
+        }
+    }
+    for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++) {
+        if (!counts[code]) {
             fail_msg("the text has no '%s'", lilac_tile_op_info_get((lilac_tile_opcode)code)->name);
+        }
+    }
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
 }
 
 static void clone_visit(void *data, lilac_tile_op *op) {
     lilac_tile_module *module = data;
-    if (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR)
+    if (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR) {
         return;
+    }
     lilac_tile_op *copy = lilac_tile_clone(module, op);
     assert_int_equal(copy->operand_count, op->operand_count);
     assert_int_equal(copy->attributes.count, op->attributes.count);
@@ -329,9 +335,11 @@ static void every_operation_clones(void **state) {
     lilac_text text = {0}, first = {0}, second = {0};
     join_lines(&text);
     lilac_tile_module *module = read_tile(context, lilac_text_get(&text));
-    for (lilac_tile_function *f = module->functions; f; f = f->next)
-        if (f->body)
+    for (lilac_tile_function *f = module->functions; f; f = f->next) {
+        if (f->body) {
             lilac_tile_walk(f->body, clone_visit, module);
+        }
+    }
     assert_true(lilac_tile_verify(module, false));
     lilac_tile_print(&first, module, true);
     lilac_tile_module *again = read_tile(context, lilac_text_get(&first));

@@ -51,8 +51,9 @@ static bool is_refused(const wrong *w, const char *text, bool layouts) {
     bool accepted = module && lilac_tile_verify(module, layouts);
     const lilac_diagnostic *d = lilac_diagnostics(context);
     uint32_t line = 0, column = 0;
-    if (d)
+    if (d) {
         lilac_position_resolve(context, d->position, &line, &column);
+    }
     bool good = !accepted && d && strcmp(d->id, w->id) == 0 && strstr(d->message, w->message) &&
                 line == w->line;
     if (!good) {
@@ -270,8 +271,9 @@ static void whole_texts_are_refused(void **state) {
         {"syntax", 2, "names of the parameters", "module {\ntt.func @f(i32) { tt.return }\n}"},
     };
     bool good = true;
-    for (size_t i = 0; i < COUNT(list); i++)
+    for (size_t i = 0; i < COUNT(list); i++) {
         good &= is_refused(&list[i], list[i].body, false);
+    }
     assert_true(good);
 }
 
@@ -291,17 +293,20 @@ static void check_nesting(const char *head, const char *open, const char *middle
                           const char *tail, bool good, uint32_t count, const char *id) {
     lilac_text text = {0};
     lilac_text_puts(&text, head);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         lilac_text_puts(&text, open);
+    }
     lilac_text_puts(&text, middle);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         lilac_text_puts(&text, close);
+    }
     lilac_text_puts(&text, tail);
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module = read_text(context, text.bytes);
     assert_int_equal(module != NULL, good);
-    if (!good)
+    if (!good) {
         assert_string_equal(lilac_diagnostics(context)->id, id);
+    }
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
     lilac_text_clear(&text);
@@ -332,22 +337,25 @@ static void counts_have_limits(void **state) {
     (void)state;
     lilac_text text = {0};
     lilac_text_puts(&text, "module attributes {a0");
-    for (int i = 1; i < 65; i++)
+    for (int i = 1; i < 65; i++) {
         lilac_text_printf(&text, ", a%d", i);
+    }
     lilac_text_puts(&text, "} {}");
     check_wrong(&(wrong){"too-many-attributes", 1, "64", "65 attributes"}, text.bytes, false);
     lilac_text_reset(&text);
     lilac_text_puts(&text, "module {\ntt.func @f() {\n");
-    for (int i = 0; i < 1025; i++)
+    for (int i = 0; i < 1025; i++) {
         lilac_text_printf(&text, "cf.br ^bb%d\n^bb%d:\n", i, i);
+    }
     lilac_text_puts(&text, "tt.return\n}\n}\n");
     check_wrong(&(wrong){"too-many-blocks", 2 + 2 * 1024 + 1, "1024", "1025 blocks"}, text.bytes,
                 false);
     lilac_text_clear(&text);
     /* Fused locations are counted too. */
     lilac_text_puts(&text, "module {} loc(fused[unknown");
-    for (int i = 1; i < 65; i++)
+    for (int i = 1; i < 65; i++) {
         lilac_text_puts(&text, ", unknown");
+    }
     lilac_text_puts(&text, "])");
     check_wrong(&(wrong){"bad-location", 1, "64", "65 fused"}, text.bytes, false);
     lilac_text_clear(&text);
@@ -417,8 +425,9 @@ static void truncated_texts_are_refused(void **state) {
         uint32_t source = lilac_source_add(context, "cut", text, n);
         lilac_tile_module *module = lilac_tile_read(context, source);
         assert_int_equal(module != NULL, n == length);
-        if (!module)
+        if (!module) {
             assert_true(lilac_error_count(context) > 0);
+        }
         lilac_tile_module_destroy(module);
         lilac_context_destroy(context);
     }
@@ -647,8 +656,9 @@ static void generic_modules(void **state) {
          "() -> ()"},
     };
     bool good = true;
-    for (size_t i = 0; i < COUNT(list); i++)
+    for (size_t i = 0; i < COUNT(list); i++) {
         good &= is_refused(&list[i], list[i].body, false);
+    }
     assert_true(good);
 }
 

@@ -11,8 +11,9 @@
 #include "support/test.h"
 
 static const char *skip_string(const char *at) {
-    for (at++; *at && *at != '"'; at++)
+    for (at++; *at && *at != '"'; at++) {
         at += *at == '\\' && at[1];
+    }
     return *at ? at + 1 : at;
 }
 
@@ -62,8 +63,9 @@ static char *without_locations(const char *text) {
 static bool in_table(const char *name, size_t length) {
     for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++) {
         const char *known = lilac_tile_op_info_get((lilac_tile_opcode)code)->name;
-        if (strlen(known) == length && memcmp(known, name, length) == 0)
+        if (strlen(known) == length && memcmp(known, name, length) == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -128,10 +130,11 @@ static void check_file(tally *counts, const char *path) {
         lilac_text printed = {0};
         lilac_tile_print(&printed, module, false);
         char *original = without_locations(text);
-        if (strcmp(original, printed.bytes) == 0)
+        if (strcmp(original, printed.bytes) == 0) {
             counts->same++;
-        else
+        } else {
             print_message("%s is printed otherwise than MLIR does\n", path);
+        }
         free(original);
         lilac_text_clear(&printed);
         check_round_trip(context, module, path, false);
@@ -145,12 +148,14 @@ static void check_file(tally *counts, const char *path) {
 static void check_folder(tally *counts, const char *folder, const char *suffix) {
     char path[1024];
     DIR *directory = opendir(folder);
-    if (!directory)
+    if (!directory) {
         fail_msg("cannot open %s", folder);
+    }
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         size_t length = strlen(entry->d_name), n = strlen(suffix);
-        if (length < n || strcmp(entry->d_name + length - n, suffix) != 0)
+        if (length < n || strcmp(entry->d_name + length - n, suffix) != 0) {
             continue;
+        }
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         check_file(counts, path);
     }

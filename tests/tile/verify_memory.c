@@ -76,10 +76,12 @@ static void check_wrong(const wrong *list, size_t count) {
         reading r = read_body(list[i].body);
         const lilac_diagnostic *d = lilac_diagnostics(r.context);
         uint32_t line = 0, column = 0, last = 10;
-        if (d)
+        if (d) {
             lilac_position_resolve(r.context, d->position, &line, &column);
-        for (const char *at = list[i].body; *at; at++)
+        }
+        for (const char *at = list[i].body; *at; at++) {
             last += *at == '\n';
+        }
         bool good = !r.good && d && strcmp(d->id, list[i].id) == 0 && line == last;
         if (!good) {
             print_error("wanted %s in line %u, got %s in line %u\n", list[i].id, last,
@@ -96,8 +98,9 @@ static void check_right(const char *const *list, size_t count) {
     bool all = true;
     for (size_t i = 0; i < count; i++) {
         reading r = read_body(list[i]);
-        if (!r.good)
+        if (!r.good) {
             say(&r, list[i]);
+        }
         all &= r.good;
         close_reading(&r);
     }
@@ -368,8 +371,9 @@ static void layouts_are_of_the_modules_threads(void **state) {
     for (size_t i = 0; i < COUNT(list); i++) {
         reading r = read_parts(list[i].head, "", TAIL);
         assert_int_equal(r.good, list[i].good);
-        if (!r.good)
+        if (!r.good) {
             assert_string_equal(lilac_diagnostics(r.context)->id, "layout-of-other-threads");
+        }
         close_reading(&r);
     }
     static const wrong refused[] = {
@@ -430,8 +434,9 @@ static void names_of_layouts_are_kept(void **state) {
         "  }\n"
         "}\n";
     reading r = read_parts(text, "", "");
-    if (!r.good)
+    if (!r.good) {
         say(&r, text);
+    }
     assert_true(r.good);
     lilac_text out = {0};
     lilac_tile_print(&out, r.module, false);
@@ -472,8 +477,9 @@ static void memory_is_made_from_c(void **state) {
     lilac_layout_init(&memory.layout);
     assert_true(lilac_layout_add_out(&memory.layout, "dim0", 3, NULL));
     assert_true(lilac_layout_add_out(&memory.layout, "dim1", 4, NULL));
-    for (size_t i = 0; i < COUNT(columns); i++)
+    for (size_t i = 0; i < COUNT(columns); i++) {
         places[i] = UINT64_C(1) << columns[i];
+    }
     assert_true(lilac_layout_add_in(&memory.layout, "offset", 7, places, NULL));
     assert_true(lilac_layout_add_in(&memory.layout, "block", 0, NULL, NULL));
     const lilac_tile_type *type = lilac_tile_memory(r.module, &memory);

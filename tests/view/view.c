@@ -22,10 +22,12 @@ static lilac_layout build(const output *outs, uint32_t out_count, const input *i
                           uint32_t in_count) {
     lilac_layout layout;
     lilac_layout_init(&layout);
-    for (uint32_t i = 0; i < out_count; i++)
+    for (uint32_t i = 0; i < out_count; i++) {
         assert_true(lilac_layout_add_out(&layout, outs[i].name, outs[i].bits, NULL));
-    for (uint32_t i = 0; i < in_count; i++)
+    }
+    for (uint32_t i = 0; i < in_count; i++) {
         assert_true(lilac_layout_add_in(&layout, ins[i].name, ins[i].bits, ins[i].columns, NULL));
+    }
     return layout;
 }
 
@@ -408,8 +410,9 @@ static void lines_fit(void **state) {
         const char *line = strchr(lilac_text_get(&text), '\n') + 1; /* the heading is prose */
         for (; *line != '\0'; line = strchr(line, '\n') + 1) {
             uint32_t width = 0;
-            for (const char *c = line; *c != '\n'; c++)
+            for (const char *c = line; *c != '\n'; c++) {
                 width += ((unsigned char)*c & 0xC0) != 0x80;
+            }
             const bool prose = strncmp(line, "copies", 6) == 0 || strncmp(line, "left", 4) == 0;
             assert_true(prose || width <= 100);
             assert_true(width == 0 || strchr(line, '\n')[-1] != ' ');
@@ -431,16 +434,18 @@ static void owners_are_the_preimage(void **state) {
         for (uint64_t element = 0; element >> layout.out_bits == 0; element++) {
             uint64_t copy = 0, owner = 0;
             for (uint64_t index = 0; index >> layout.in_bits == 0; index++) {
-                if (lilac_layout_apply(&layout, index) != element)
+                if (lilac_layout_apply(&layout, index) != element) {
                     continue;
+                }
                 assert_true(copy >> owners.copy_bits == 0);
                 assert_true(lilac_view_owner(&owners, element, copy++, &owner));
                 assert_true(owner == index); /* ascending, and all of them */
             }
-            if (copy == 0)
+            if (copy == 0) {
                 assert_false(lilac_view_owner(&owners, element, 0, &owner));
-            else
+            } else {
                 assert_true(copy == UINT64_C(1) << owners.copy_bits);
+            }
         }
     }
 }
@@ -449,8 +454,9 @@ static void owners_are_the_preimage(void **state) {
 
 static size_t count_of(const char *text, const char *what) {
     size_t count = 0;
-    for (; (text = strstr(text, what)) != NULL; text += strlen(what))
+    for (; (text = strstr(text, what)) != NULL; text += strlen(what)) {
         count++;
+    }
     return count;
 }
 
@@ -464,8 +470,9 @@ static void assert_well_formed(const char *text) {
                         strncmp(c, "&amp;", 5) == 0 || strncmp(c, "&quot;", 6) == 0);
         }
         assert_true(*c != '>');
-        if (*c != '<')
+        if (*c != '<') {
             continue;
+        }
         const bool closes = c[1] == '/';
         const char *name = c + 1 + closes;
         const size_t size = strspn(name, "abcdefghijklmnopqrstuvwxyz");

@@ -173,8 +173,7 @@ static void order_lines(lilac_plan_scan *plan) {
 
 uint32_t lilac_plan_scan_vector_bits(const lilac_plan_scan *plan, uint32_t operand) {
     const uint32_t size = lilac_plan_stored_bytes(plan->region.operands[operand].element_bits);
-    return min_u32(plan->runs[plan->run_count - 1].count,
-                   log2_of(plan->arch->vector_bytes / size));
+    return min_u32(plan->runs[plan->run_count - 1].count, log2_of(plan->arch->vector_bytes / size));
 }
 
 /* The total number `block` of the coordinate's line. */

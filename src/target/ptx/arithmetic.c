@@ -98,8 +98,9 @@ static const char *const suffixes[4][LILAC_SIMT_TYPE_COUNT] = {
 /* The amount of a shift, a .u32 that is at or above the width whenever the operand is. */
 static lilac_ptx_piece shift_amount(lilac_ptx_emitter *e, lilac_simt_value value) {
     const lilac_ptx_place *place = &e->places[value];
-    if (place->constant)
+    if (place->constant) {
         return lilac_ptx_decimal(e, place->bits < 64 ? (int64_t)place->bits : 64);
+    }
     const char *convert = NULL;
     switch (type_of(e, value)) {
     case LILAC_SIMT_I8:
@@ -258,12 +259,13 @@ void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i)
     bool shift = i->code == LILAC_SIMT_OP_SHL || i->code == LILAC_SIMT_OP_SHR_S ||
                  i->code == LILAC_SIMT_OP_SHR_U;
     for (uint32_t k = 0; k < count; k++) {
-        if (shift && k == 1)
+        if (shift && k == 1) {
             operands[2] = shift_amount(e, i->operands[1]);
-        else if (type == LILAC_SIMT_I8 && rule->narrow != LOW)
+        } else if (type == LILAC_SIMT_I8 && rule->narrow != LOW) {
             operands[k + 1] = lilac_ptx_extended(e, i->operands[k], rule->narrow == SIGN);
-        else
+        } else {
             operands[k + 1] = lilac_ptx_operand(e, i->operands[k]);
+        }
     }
     operands[0] = lilac_ptx_define(e, i->result);
 
@@ -279,12 +281,15 @@ void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i)
         lilac_ptx_begin(e, stem);
     }
     /* As in the simulator, ftz is a word about f32 only. */
-    if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH)
+    if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH) {
         put_string(&e->code, ".ftz");
-    if (nan)
+    }
+    if (nan) {
         put_string(&e->code, ".NaN");
-    if (!fixed)
+    }
+    if (!fixed) {
         put_string(&e->code, suffixes[rule->suffix][type]);
+    }
     lilac_ptx_finish(e, count + 1, operands);
 }
 
@@ -417,8 +422,9 @@ void lilac_ptx_compare(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     operands[0] = lilac_ptx_define(e, i->result);
     lilac_ptx_begin(e, "setp");
     put_string(&e->code, kinds[i->detail].text);
-    if (flush)
+    if (flush) {
         put_string(&e->code, ".ftz");
+    }
     put_string(&e->code, suffixes[suffix][type]);
     lilac_ptx_finish(e, 3, operands);
 }
@@ -480,12 +486,14 @@ void lilac_ptx_round(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         }
         lilac_ptx_begin(e, "cvt");
         put_string(&e->code, mode);
-        if ((i->flags & LILAC_SIMT_FTZ) && element == LILAC_SIMT_F32)
+        if ((i->flags & LILAC_SIMT_FTZ) && element == LILAC_SIMT_F32) {
             put_string(&e->code, ".ftz");
+        }
         put_string(&e->code, suffixes[F][element]);
         put_string(&e->code, suffixes[F][element]);
         lilac_ptx_finish(e, 2, (lilac_ptx_piece[]){to[k], from[k]});
     }
-    if (packed)
+    if (packed) {
         lilac_ptx_line2(e, "mov.b32", whole, lilac_ptx_tuple(e, 2, to));
+    }
 }

@@ -73,9 +73,10 @@ static const char *operation(uint32_t kind, lilac_simt_type type, const char **s
 
 /* Old values of threads that do nothing. */
 static void give_zeros(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_ptx_line2(e, lilac_ptx_mov(type_of(e, i->result + k)), e->places[i->result + k].text,
                         PIECE("0"));
+    }
 }
 
 void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -91,11 +92,13 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                          count > 1 ? "vectors of " : "", lilac_simt_type_name(type));
         return;
     }
-    if (count > 1)
+    if (count > 1) {
         lilac_ptx_need(e, LILAC_PTX_VECTOR_ATOMICS);
+    }
     lilac_ptx_piece olds[4], elements[4];
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         olds[k] = lilac_ptx_define(e, i->result + k);
+    }
     if (predicated && e->places[i->operands[1]].constant) {
         if (!e->places[i->operands[1]].bits) {
             give_zeros(e, i);
@@ -103,8 +106,9 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         }
         predicated = false;
     }
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         elements[k] = lilac_ptx_register(e, values[swaps + k]);
+    }
     lilac_ptx_piece compare = swaps ? lilac_ptx_register(e, values[0]) : PIECE("");
     lilac_ptx_piece place = lilac_ptx_concatenate(
         e, 3, (lilac_ptx_piece[]){PIECE("["), lilac_ptx_address(e, i), PIECE("]")});
@@ -115,8 +119,9 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         !i->result_count && !acquires && !swaps && i->detail != LILAC_SIMT_ATOMIC_EXCHANGE;
     /* ptxas 12 and 13 crash on additions of bf16 with no destination. */
     bool nowhere = !reduces && i->result_count == 0 && (swaps || !bfloat);
-    for (uint32_t k = 0; k < count && !reduces && !nowhere && i->result_count == 0; k++)
+    for (uint32_t k = 0; k < count && !reduces && !nowhere && i->result_count == 0; k++) {
         olds[k] = lilac_ptx_temporary(e, lilac_ptx_class_of(type));
+    }
     if (predicated) {
         give_zeros(e, i);
         lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
@@ -130,18 +135,21 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         put_string(&e->code, ".b");
         lilac_ptx_put_unsigned(&e->code, lilac_simt_type_bits(type));
     }
-    if (count > 1)
+    if (count > 1) {
         put_string(&e->code, count == 2 ? ".v2" : ".v4");
+    }
     put_string(&e->code, suffix);
     lilac_ptx_piece operands[4];
     uint32_t n = 0;
-    if (!reduces)
+    if (!reduces) {
         operands[n++] = nowhere     ? PIECE("_")
                         : count > 1 ? lilac_ptx_tuple(e, count, olds)
                                     : olds[0];
+    }
     operands[n++] = place;
-    if (swaps)
+    if (swaps) {
         operands[n++] = compare;
+    }
     operands[n++] = count > 1 ? lilac_ptx_tuple(e, count, elements) : elements[0];
     lilac_ptx_finish(e, n, operands);
 }

@@ -25,12 +25,14 @@ static mbarrier_operands take_operands(lilac_ptx_emitter *e, const lilac_simt_in
     mbarrier_operands operands = {
         .place = lilac_ptx_concatenate(
             e, 3, (lilac_ptx_piece[]){PIECE("["), lilac_ptx_address(e, i), PIECE("]")})};
-    if (i->operand_count > 1u + predicated)
+    if (i->operand_count > 1u + predicated) {
         operands.value = lilac_ptx_operand(e, i->operands[1 + predicated]);
-    if (predicated && e->places[i->operands[1]].constant)
+    }
+    if (predicated && e->places[i->operands[1]].constant) {
         operands.never = !e->places[i->operands[1]].bits;
-    else if (predicated)
+    } else if (predicated) {
         lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+    }
     return operands;
 }
 
@@ -40,13 +42,16 @@ static void put_operation(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
     lilac_ptx_piece pieces[3];
     uint32_t count = 0;
     mbarrier_operands operands = take_operands(e, i);
-    if (operands.never)
+    if (operands.never) {
         return;
-    if (arrives)
+    }
+    if (arrives) {
         pieces[count++] = PIECE("_");
+    }
     pieces[count++] = operands.place;
-    if (operands.value.bytes)
+    if (operands.value.bytes) {
         pieces[count++] = operands.value;
+    }
     lilac_ptx_begin(e, mnemonic);
     lilac_ptx_finish(e, count, pieces);
 }

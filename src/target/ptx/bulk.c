@@ -23,10 +23,12 @@ static lilac_ptx_piece bracketed(lilac_ptx_emitter *e, lilac_ptx_piece place) {
 /* Writes the predicate. False: the copy never starts. */
 static bool guard(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_ptx_place *predicate = &e->places[i->operands[1]];
-    if (type_of(e, i->operands[1]) != LILAC_SIMT_I1)
+    if (type_of(e, i->operands[1]) != LILAC_SIMT_I1) {
         return true;
-    if (predicate->constant)
+    }
+    if (predicate->constant) {
         return predicate->bits != 0;
+    }
     lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
     return true;
 }
@@ -64,8 +66,9 @@ static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_piece operands[3] = {
         bracketed(e, lilac_ptx_offset(e, rest[0], i->payload.bulk.global)),
         bracketed(e, lilac_ptx_address(e, i)), lilac_ptx_operand(e, rest[1])};
-    if (!guard(e, i))
+    if (!guard(e, i)) {
         return;
+    }
     if (i->code == LILAC_SIMT_OP_CP_BULK_STORE) {
         lilac_ptx_begin(e, "cp.async.bulk.global.shared::cta.bulk_group");
     } else {
@@ -83,8 +86,9 @@ static void load(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         bracketed(e, lilac_ptx_offset(e, rest[0], i->payload.bulk.global)),
         lilac_ptx_operand(e, rest[1]),
         bracketed(e, lilac_ptx_offset(e, rest[2], i->payload.bulk.mbarrier))};
-    if (!guard(e, i))
+    if (!guard(e, i)) {
         return;
+    }
     lilac_ptx_begin(e, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes");
     lilac_ptx_finish(e, 4, operands);
 }
@@ -92,8 +96,9 @@ static void load(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 /* "[%rd1, {%r1, 0}]": the map and the coordinates. */
 static lilac_ptx_piece box_of(lilac_ptx_emitter *e, const lilac_simt_value *map, uint32_t rank) {
     lilac_ptx_piece coordinates[5];
-    for (uint32_t k = 0; k < rank; k++)
+    for (uint32_t k = 0; k < rank; k++) {
         coordinates[k] = lilac_ptx_operand(e, map[1 + k]);
+    }
     return lilac_ptx_concatenate(
         e, 5,
         (lilac_ptx_piece[]){PIECE("["), lilac_ptx_register(e, map[0]), PIECE(", "),
@@ -156,8 +161,9 @@ static void tensor_store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) 
 }
 
 bool lilac_ptx_tensor_map(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    if (!e->kernel->parameters[i->immediate].is_tensor_map)
+    if (!e->kernel->parameters[i->immediate].is_tensor_map) {
         return false;
+    }
     lilac_ptx_piece place = lilac_ptx_temporary(e, LILAC_PTX_BITS64);
     lilac_ptx_need(e, LILAC_PTX_ASYNC_PROXY);
     lilac_ptx_line2(

@@ -43,21 +43,26 @@ static void parallel_copy(lilac_ptx_emitter *e, uint32_t count, lilac_simt_value
     uint32_t used = 0, ready_count = 0;
     for (uint32_t k = 0; k < count; k++) {
         const lilac_ptx_place *source = &e->places[sources[k]];
-        if (!source->constant && source->home == first + k)
+        if (!source->constant && source->home == first + k) {
             continue;
+        }
         lilac_simt_value home = source->constant ? 0 : source->home;
         moves[used] = (move){first + k, home, lilac_ptx_bits(e, sources[k]), false};
         writer[k] = ++used;
-        if (home)
+        if (home) {
             e->pending[home]++;
+        }
     }
-    for (uint32_t k = 0; k < used; k++)
-        if (!e->pending[moves[k].target])
+    for (uint32_t k = 0; k < used; k++) {
+        if (!e->pending[moves[k].target]) {
             ready[ready_count++] = k;
+        }
+    }
     for (uint32_t head = 0, cycle = 0; head < used;) {
         if (head == ready_count) { /* only cycles are left: keep one target's value aside */
-            while (moves[cycle].done)
+            while (moves[cycle].done) {
                 cycle++;
+            }
             lilac_simt_value target = moves[cycle].target;
             lilac_simt_type type = type_of(e, target);
             lilac_ptx_piece aside = lilac_ptx_temporary(e, lilac_ptx_class_of(type));
@@ -74,11 +79,13 @@ static void parallel_copy(lilac_ptx_emitter *e, uint32_t count, lilac_simt_value
             continue;
         }
         move_value(e, run->target, run->text);
-        if (!run->source || --e->pending[run->source] || !own)
+        if (!run->source || --e->pending[run->source] || !own) {
             continue;
+        }
         uint32_t freed = writer[run->source - first];
-        if (freed && !moves[freed - 1].done)
+        if (freed && !moves[freed - 1].done) {
             ready[ready_count++] = freed - 1;
+        }
     }
 }
 
@@ -114,9 +121,10 @@ static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
     const lilac_ptx_place *from = &e->places[lower], *to = &e->places[upper];
     bool entered = false; /* surely runs once */
-    if (from->constant && to->constant)
+    if (from->constant && to->constant) {
         entered = wide ? (int64_t)from->bits < (int64_t)to->bits
                        : (int32_t)from->bits < (int32_t)to->bits;
+    }
     if (!entered) {
         lilac_ptx_piece skip = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
         lilac_ptx_line3(e, wide ? "setp.ge.s64" : "setp.ge.s32", skip, e->places[counter].text,
@@ -135,8 +143,9 @@ static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_guard(e, again, false);
     lilac_ptx_branch(e, "loop", number);
     lilac_ptx_label(e, "loop_end", number);
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_ptx_rename(e, i->result + k, counter + 1 + k);
+    }
 }
 
 static void branch(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -144,18 +153,21 @@ static void branch(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_simt_body *yes = i->bodies[0], *no = i->bodies[1];
     bool has_else = i->result_count || no->first != no->last;
     lilac_ptx_piece condition = lilac_ptx_register(e, i->operands[0]);
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_ptx_define(e, i->result + k);
+    }
     branch_unless(e, condition, has_else ? "else" : "endif", number);
     lilac_ptx_body(e, yes);
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         move_value(e, i->result + k, lilac_ptx_bits(e, yes->last->operands[k]));
+    }
     if (has_else) {
         lilac_ptx_branch(e, "endif", number);
         lilac_ptx_label(e, "else", number);
         lilac_ptx_body(e, no);
-        for (uint32_t k = 0; k < i->result_count; k++)
+        for (uint32_t k = 0; k < i->result_count; k++) {
             move_value(e, i->result + k, lilac_ptx_bits(e, no->last->operands[k]));
+        }
     }
     lilac_ptx_label(e, "endif", number);
 }
@@ -173,8 +185,9 @@ static void while_loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     parallel_copy(e, before->argument_count, before->argument, yield->operands);
     lilac_ptx_branch(e, "while", number);
     lilac_ptx_label(e, "while_end", number);
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_ptx_rename(e, i->result + k, after->argument + k);
+    }
 }
 
 void lilac_ptx_control(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {

@@ -90,8 +90,9 @@ void lilac_ptx_float_convert(lilac_ptx_emitter *e, const lilac_simt_instruction 
     }
     const char *mode = modes[i->detail];
     lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);
-    if (from == LILAC_SIMT_F32)
+    if (from == LILAC_SIMT_F32) {
         a = lilac_ptx_flushed(e, i, a);
+    }
     bool wider = lilac_simt_type_bits(to) > lilac_simt_type_bits(from);
     if (wider) {
         if (from == LILAC_SIMT_BF16 && to == LILAC_SIMT_F64) {
@@ -101,11 +102,13 @@ void lilac_ptx_float_convert(lilac_ptx_emitter *e, const lilac_simt_instruction 
         bool subnormal = from == LILAC_SIMT_BF16 && (i->flags & LILAC_SIMT_FTZ);
         lilac_ptx_piece d = lilac_ptx_define(e, i->result);
         lilac_ptx_piece wide = subnormal ? lilac_ptx_temporary(e, LILAC_PTX_BITS32) : d;
-        if (from == LILAC_SIMT_BF16)
+        if (from == LILAC_SIMT_BF16) {
             lilac_ptx_need(e, LILAC_PTX_BF16_TO_F32);
+        }
         cvt(e, "", float_suffix[to], float_suffix[from], wide, a);
-        if (subnormal)
+        if (subnormal) {
             lilac_ptx_line3(e, "mul.rn.ftz.f32", d, wide, PIECE("0f3F800000"));
+        }
         return;
     }
     if (from == LILAC_SIMT_F64 && to == LILAC_SIMT_BF16) {
@@ -302,8 +305,9 @@ void lilac_ptx_f8(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                          lilac_scalar_name((lilac_scalar)i->scalar));
         return;
     }
-    if (e->arch->capability < 90)
+    if (e->arch->capability < 90) {
         lilac_ptx_need(e, LILAC_PTX_F8_ON_ADA);
+    }
     lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);
     if (i->code == LILAC_SIMT_OP_F8_UNPACK) {
         lilac_ptx_line2(e, e5m2 ? "cvt.rn.f16x2.e5m2x2" : "cvt.rn.f16x2.e4m3x2",
@@ -329,8 +333,9 @@ static lilac_ptx_piece pack_bytes(lilac_ptx_emitter *e, const lilac_simt_value *
         pairs[k] = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
         lilac_ptx_line4(e, "prmt.b32", pairs[k], parts[2 * k], parts[2 * k + 1], PIECE("0x0040"));
     }
-    if (count == 2)
+    if (count == 2) {
         return pairs[0];
+    }
     lilac_ptx_piece word = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
     lilac_ptx_line4(e, "prmt.b32", word, pairs[0], pairs[1], PIECE("0x5410"));
     return word;
@@ -340,10 +345,11 @@ static lilac_ptx_piece pack_bytes(lilac_ptx_emitter *e, const lilac_simt_value *
 static void join_words(lilac_ptx_emitter *e, lilac_simt_value result, uint32_t bits,
                        const lilac_ptx_piece *words) {
     lilac_ptx_piece d = lilac_ptx_define(e, result);
-    if (bits == 64)
+    if (bits == 64) {
         lilac_ptx_line2(e, "mov.b64", d, lilac_ptx_tuple(e, 2, words));
-    else
+    } else {
         lilac_ptx_line2(e, bits == 32 ? "mov.b32" : "cvt.u16.u32", d, words[0]);
+    }
 }
 
 /* Nothing to write: one part is the whole, or parts of other sizes are refused. */
@@ -353,8 +359,9 @@ static bool settles_parts(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
         lilac_ptx_rename(e, i->result, i->operands[0]);
         return true;
     }
-    if (part >= 8 && whole == part * count)
+    if (part >= 8 && whole == part * count) {
         return false;
+    }
     refuse_conversion(e, i);
     return true;
 }
@@ -364,19 +371,22 @@ void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t bits = lilac_simt_type_bits(type_of(e, i->result));
     uint32_t part_bits = lilac_simt_type_bits(part);
     uint32_t count = i->operand_count;
-    if (settles_parts(e, i, bits, part_bits, count))
+    if (settles_parts(e, i, bits, part_bits, count)) {
         return;
+    }
     if (part_bits == 8) {
         lilac_ptx_piece words[2];
         uint32_t each = bits > 32 ? count / 2 : count;
-        for (uint32_t k = 0; k < count / each; k++)
+        for (uint32_t k = 0; k < count / each; k++) {
             words[k] = pack_bytes(e, i->operands + k * each, each);
+        }
         join_words(e, i->result, bits, words);
         return;
     }
     lilac_ptx_piece parts[4];
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         parts[k] = lilac_ptx_register(e, i->operands[k]);
+    }
     lilac_ptx_line2(e, bits == 64 ? "mov.b64" : "mov.b32", lilac_ptx_define(e, i->result),
                     lilac_ptx_tuple(e, count, parts));
 }
@@ -386,25 +396,30 @@ void lilac_ptx_unpack(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t bits = lilac_simt_type_bits(whole);
     uint32_t part_bits = lilac_simt_type_bits(type_of(e, i->result));
     uint32_t count = i->result_count;
-    if (settles_parts(e, i, bits, part_bits, count))
+    if (settles_parts(e, i, bits, part_bits, count)) {
         return;
+    }
     lilac_ptx_piece source = lilac_ptx_register(e, i->operands[0]);
     const char *mov = bits == 64 ? "mov.b64" : "mov.b32";
     lilac_ptx_piece parts[4];
     if (part_bits >= 16) {
-        for (uint32_t k = 0; k < count; k++)
+        for (uint32_t k = 0; k < count; k++) {
             parts[k] = lilac_ptx_define(e, i->result + k);
+        }
         lilac_ptx_line2(e, mov, lilac_ptx_tuple(e, count, parts), source);
         return;
     }
     /* Bytes: the even ones are the low halves of 16-bit parts, the odd ones a shift away. */
-    for (uint32_t k = 0; k < count / 2; k++)
+    for (uint32_t k = 0; k < count / 2; k++) {
         parts[k] = lilac_ptx_define(e, i->result + 2 * k);
-    if (bits == 16)
+    }
+    if (bits == 16) {
         lilac_ptx_line2(e, "mov.b16", parts[0], source);
-    else
+    } else {
         lilac_ptx_line2(e, mov, lilac_ptx_tuple(e, count / 2, parts), source);
-    for (uint32_t k = 0; k < count / 2; k++)
+    }
+    for (uint32_t k = 0; k < count / 2; k++) {
         lilac_ptx_line3(e, "shr.u16", lilac_ptx_define(e, i->result + 2 * k + 1), parts[k],
                         PIECE("8"));
+    }
 }

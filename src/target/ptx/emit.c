@@ -9,11 +9,13 @@
 
 void lilac_ptx_reserve(lilac_ptx_buffer *buffer, size_t more) {
     size_t need = buffer->length + more;
-    if (need <= buffer->capacity)
+    if (need <= buffer->capacity) {
         return;
+    }
     size_t capacity = buffer->capacity ? buffer->capacity * 2 : 4096;
-    while (capacity < need)
+    while (capacity < need) {
         capacity *= 2;
+    }
     buffer->bytes = lilac_heap_grow(buffer->bytes, capacity);
     buffer->capacity = capacity;
 }
@@ -29,14 +31,16 @@ void lilac_ptx_put_unsigned(lilac_ptx_buffer *buffer, uint64_t value) {
 }
 
 void lilac_ptx_put_signed(lilac_ptx_buffer *buffer, int64_t value) {
-    if (value < 0)
+    if (value < 0) {
         put_char(buffer, '-');
+    }
     lilac_ptx_put_unsigned(buffer, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 static void put_hexadecimal(lilac_ptx_buffer *buffer, uint64_t value, uint32_t digits) {
-    while (digits--)
+    while (digits--) {
         put_char(buffer, "0123456789ABCDEF"[value >> (4 * digits) & 15]);
+    }
 }
 
 void lilac_ptx_append(lilac_ptx_buffer *buffer, const char *string) {
@@ -109,8 +113,9 @@ void lilac_ptx_line4(lilac_ptx_emitter *e, const char *mnemonic, lilac_ptx_piece
 lilac_ptx_piece lilac_ptx_tuple(lilac_ptx_emitter *e, uint32_t count,
                                 const lilac_ptx_piece *operands) {
     size_t size = 2;
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         size += operands[k].length + 2;
+    }
     lilac_ptx_buffer text = name_begin(e, size);
     put_char(&text, '{');
     for (uint32_t k = 0; k < count; k++) {
@@ -124,11 +129,13 @@ lilac_ptx_piece lilac_ptx_tuple(lilac_ptx_emitter *e, uint32_t count,
 lilac_ptx_piece lilac_ptx_concatenate(lilac_ptx_emitter *e, uint32_t count,
                                       const lilac_ptx_piece *parts) {
     size_t size = 0;
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         size += parts[k].length;
+    }
     lilac_ptx_buffer text = name_begin(e, size);
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         put_piece(&text, parts[k]);
+    }
     return name_end(e, &text);
 }
 
@@ -208,8 +215,9 @@ static lilac_ptx_piece name_register(lilac_ptx_emitter *e, lilac_simt_value valu
     put_string(&name, prefixes[prefix].text);
     lilac_ptx_put_unsigned(&name, value);
     if (!info->name || !info->name[0]) {
-        if (e->numbered[prefix] <= value)
+        if (e->numbered[prefix] <= value) {
             e->numbered[prefix] = value + 1;
+        }
         return name_end(e, &name);
     }
     put_char(&name, '_');
@@ -234,8 +242,9 @@ static lilac_ptx_piece name_register(lilac_ptx_emitter *e, lilac_simt_value valu
 
 lilac_ptx_piece lilac_ptx_define(lilac_ptx_emitter *e, lilac_simt_value value) {
     lilac_ptx_place *place = &e->places[value];
-    if (place->home == value && place->text.bytes != NULL)
+    if (place->home == value && place->text.bytes != NULL) {
         return place->text;
+    }
     place->text = name_register(e, value);
     place->home = value;
     return place->text;
@@ -262,10 +271,11 @@ void lilac_ptx_constant(lilac_ptx_emitter *e, lilac_simt_value value, uint64_t b
         lilac_ptx_put_signed(&text, (int32_t)bits);
         break;
     case LILAC_SIMT_I64:
-        if (bits == (uint64_t)1 << 63) /* its magnitude is no signed number */
+        if (bits == (uint64_t)1 << 63) { /* its magnitude is no signed number */
             put_string(&text, "0x8000000000000000");
-        else
+        } else {
             lilac_ptx_put_signed(&text, (int64_t)bits);
+        }
         break;
     case LILAC_SIMT_F16:
     case LILAC_SIMT_BF16:
@@ -293,16 +303,18 @@ void lilac_ptx_constant(lilac_ptx_emitter *e, lilac_simt_value value, uint64_t b
 }
 
 void lilac_ptx_rename(lilac_ptx_emitter *e, lilac_simt_value value, lilac_simt_value of) {
-    if (e->places[of].constant)
+    if (e->places[of].constant) {
         lilac_ptx_constant(e, value, e->places[of].bits);
-    else
+    } else {
         e->places[value] = e->places[of];
+    }
 }
 
 lilac_ptx_piece lilac_ptx_register(lilac_ptx_emitter *e, lilac_simt_value value) {
     lilac_ptx_place *place = &e->places[value];
-    if (!place->constant)
+    if (!place->constant) {
         return place->text;
+    }
     if (!place->in_register.bytes) {
         place->in_register = name_register(e, value);
         if (e->forced_count == e->forced_capacity) {
@@ -329,11 +341,13 @@ lilac_ptx_piece lilac_ptx_decimal(lilac_ptx_emitter *e, int64_t value) {
 }
 
 lilac_ptx_piece lilac_ptx_extended(lilac_ptx_emitter *e, lilac_simt_value value, bool is_signed) {
-    if (type_of(e, value) != LILAC_SIMT_I8)
+    if (type_of(e, value) != LILAC_SIMT_I8) {
         return lilac_ptx_operand(e, value);
+    }
     const lilac_ptx_place *place = &e->places[value];
-    if (place->constant)
+    if (place->constant) {
         return lilac_ptx_decimal(e, is_signed ? (int8_t)place->bits : (int64_t)place->bits);
+    }
     lilac_ptx_piece wide = lilac_ptx_temporary(e, LILAC_PTX_BITS16);
     lilac_ptx_line2(e, is_signed ? "cvt.s16.s8" : "cvt.u16.u8", wide, place->text);
     return wide;
@@ -341,15 +355,17 @@ lilac_ptx_piece lilac_ptx_extended(lilac_ptx_emitter *e, lilac_simt_value value,
 
 void lilac_ptx_widen(lilac_ptx_emitter *e, lilac_simt_type type, lilac_ptx_piece d,
                      lilac_ptx_piece a) {
-    if (type == LILAC_SIMT_BF16)
+    if (type == LILAC_SIMT_BF16) {
         lilac_ptx_need(e, LILAC_PTX_BF16_TO_F32);
+    }
     lilac_ptx_line2(e, type == LILAC_SIMT_F16 ? "cvt.f32.f16" : "cvt.f32.bf16", d, a);
 }
 
 lilac_ptx_piece lilac_ptx_as_f32(lilac_ptx_emitter *e, lilac_simt_value value) {
     lilac_simt_type type = type_of(e, value);
-    if (type == LILAC_SIMT_F32)
+    if (type == LILAC_SIMT_F32) {
         return lilac_ptx_register(e, value);
+    }
     lilac_ptx_piece wide = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
     lilac_ptx_widen(e, type, wide, lilac_ptx_register(e, value));
     return wide;
@@ -357,8 +373,9 @@ lilac_ptx_piece lilac_ptx_as_f32(lilac_ptx_emitter *e, lilac_simt_value value) {
 
 lilac_ptx_piece lilac_ptx_flushed(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
                                   lilac_ptx_piece a) {
-    if (!(i->flags & LILAC_SIMT_FTZ))
+    if (!(i->flags & LILAC_SIMT_FTZ)) {
         return a;
+    }
     lilac_ptx_piece flushed = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
     lilac_ptx_line3(e, "mul.rn.ftz.f32", flushed, a, PIECE("0f3F800000"));
     return flushed;

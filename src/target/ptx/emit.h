@@ -73,7 +73,7 @@ typedef struct lilac_ptx_emitter {
     uint32_t temporaries[LILAC_PTX_CLASS_COUNT];
     lilac_simt_value *forced; /* constants that need a register */
     uint32_t forced_count, forced_capacity;
-    uint32_t *pending; /* by home: parallel copies that still read it; zero between copies */
+    uint32_t *pending;       /* by home: parallel copies that still read it; zero between copies */
     lilac_simt_value *homes; /* lilac_simt_register_homes; NULL until the first wgmma */
     uint32_t labels;
     uint32_t schedule_barriers; /* so far */
@@ -104,8 +104,9 @@ void lilac_ptx_reserve(lilac_ptx_buffer *buffer, size_t more);
 
 /* put_… append to a buffer that has room: lilac_ptx_begin reserves a line's. */
 static inline void put_bytes(lilac_ptx_buffer *buffer, const char *bytes, size_t length) {
-    if (length)
+    if (length) {
         memcpy(buffer->bytes + buffer->length, bytes, length);
+    }
     buffer->length += length;
 }
 
@@ -140,8 +141,9 @@ static inline void lilac_ptx_begin(lilac_ptx_emitter *e, const char *mnemonic) {
     if (e->guarded) {
         e->guarded = false;
     } else {
-        if (e->code.capacity - e->code.length < LILAC_PTX_LINE)
+        if (e->code.capacity - e->code.length < LILAC_PTX_LINE) {
             lilac_ptx_reserve(&e->code, LILAC_PTX_LINE);
+        }
         put_char(&e->code, '\t');
     }
     put_string(&e->code, mnemonic);
@@ -186,13 +188,15 @@ void lilac_ptx_constant(lilac_ptx_emitter *e, lilac_simt_value value, uint64_t b
 lilac_ptx_piece lilac_ptx_register(lilac_ptx_emitter *e, lilac_simt_value value);
 /* A register or an immediate: for .b… (`bits`) or arithmetic operands. */
 static inline lilac_ptx_piece lilac_ptx_bits(lilac_ptx_emitter *e, lilac_simt_value value) {
-    if (e->places[value].constant && e->kernel->values[value].type == LILAC_SIMT_I1)
+    if (e->places[value].constant && e->kernel->values[value].type == LILAC_SIMT_I1) {
         return lilac_ptx_register(e, value);
+    }
     return e->places[value].text;
 }
 static inline lilac_ptx_piece lilac_ptx_operand(lilac_ptx_emitter *e, lilac_simt_value value) {
-    if (!e->places[value].constant)
+    if (!e->places[value].constant) {
         return e->places[value].text;
+    }
     lilac_simt_type type = type_of(e, value);
     bool immediate = type == LILAC_SIMT_I8 || type == LILAC_SIMT_I16 || type == LILAC_SIMT_I32 ||
                      type == LILAC_SIMT_I64 || type == LILAC_SIMT_F32 || type == LILAC_SIMT_F64;

@@ -33,8 +33,9 @@ static void put_type(lilac_ptx_emitter *e, uint32_t type) {
 static lilac_ptx_piece group(lilac_ptx_emitter *e, const lilac_simt_instruction *i, uint32_t k) {
     lilac_ptx_piece pieces[MOST_ACCUMULATORS];
     lilac_simt_group g = lilac_simt_group_of(i, k);
-    for (uint32_t n = 0; n < g.count; n++)
+    for (uint32_t n = 0; n < g.count; n++) {
         pieces[n] = lilac_ptx_register(e, g.values[n]);
+    }
     return lilac_ptx_tuple(e, g.count, pieces);
 }
 
@@ -53,17 +54,20 @@ static void mma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_need_version(e, row->ptx_version, "mma of these types and this shape");
     lilac_ptx_piece results[MOST_WORDS];
     lilac_ptx_piece operands[] = {PIECE(""), group(e, i, 0), group(e, i, 1), group(e, i, 2)};
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         results[k] = lilac_ptx_define(e, i->result + k);
+    }
     operands[0] = lilac_ptx_tuple(e, i->result_count, results);
     lilac_ptx_begin(e, "mma");
     put_shape(e, p);
     put_string(&e->code, ".row.col");
-    if (p->saturate)
+    if (p->saturate) {
         put_string(&e->code, ".satfinite");
+    }
     const uint8_t types[] = {p->d, p->a, p->b, p->d};
-    for (uint32_t k = 0; k < 4; k++)
+    for (uint32_t k = 0; k < 4; k++) {
         put_type(e, types[k]);
+    }
     lilac_ptx_finish(e, 4, operands);
 }
 
@@ -86,8 +90,9 @@ static void tie_results(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         lilac_ptx_line2(e, lilac_ptx_mov(type_of(e, to)), lilac_ptx_define(e, to),
                         lilac_ptx_bits(e, from));
     }
-    if (copied)
+    if (copied) {
         lilac_ptx_begin(e, "wgmma.fence.sync.aligned;\n");
+    }
 }
 
 /* ---- wgmma ------------------------------------------------------------------------------ */
@@ -101,8 +106,9 @@ static uint32_t put_modifiers(const lilac_simt_matrix_payload *p, const lilac_wg
         to[count++] = p->negate_b ? PIECE("-1") : PIECE("1");
     }
     if (row->transposes) {
-        if (!p->registers)
+        if (!p->registers) {
             to[count++] = p->transpose_a ? PIECE("1") : PIECE("0");
+        }
         to[count++] = p->transpose_b ? PIECE("1") : PIECE("0");
     }
     return count;
@@ -117,16 +123,18 @@ static void wgmma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                          lilac_matrix_type_name(p->a), lilac_matrix_type_name(p->b), p->n);
         return;
     }
-    if (row->kind == LILAC_MATRIX_S8 && p->a != p->b)
+    if (row->kind == LILAC_MATRIX_S8 && p->a != p->b) {
         lilac_ptx_need(e, LILAC_PTX_WGMMA_MIXED);
+    }
     lilac_ptx_piece operands[8], results[MOST_ACCUMULATORS];
     lilac_simt_group a = lilac_simt_group_of(i, 1), b = lilac_simt_group_of(i, 2);
     operands[1] = p->registers ? group(e, i, 1) : lilac_ptx_register(e, a.values[0]);
     operands[2] = lilac_ptx_register(e, b.values[0]);
     operands[3] = lilac_ptx_register(e, lilac_simt_group_of(i, 3).values[0]);
     tie_results(e, i);
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         results[k] = e->places[i->result + k].text;
+    }
     operands[0] = lilac_ptx_tuple(e, i->result_count, results);
     uint32_t count = 4 + put_modifiers(p, row, operands + 4);
     lilac_ptx_begin(e, "wgmma.mma_async");
@@ -134,10 +142,12 @@ static void wgmma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     put_type(e, p->d);
     put_type(e, p->a);
     put_type(e, p->b);
-    if (p->a == LILAC_MATRIX_B1)
+    if (p->a == LILAC_MATRIX_B1) {
         put_string(&e->code, ".and.popc");
-    if (p->saturate)
+    }
+    if (p->saturate) {
         put_string(&e->code, ".satfinite");
+    }
     lilac_ptx_reserve(&e->code, operands[0].length + LILAC_PTX_LINE);
     lilac_ptx_finish(e, count, operands);
 }
@@ -146,8 +156,9 @@ static void wait(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t groups = i->payload.wgmma_wait.groups;
     lilac_ptx_line1(e, "wgmma.wait_group.sync.aligned",
                     lilac_ptx_decimal(e, groups > 7 ? 7 : groups));
-    for (uint32_t k = 0; k < i->result_count; k++)
+    for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_ptx_rename(e, i->result + k, i->operands[k]);
+    }
 }
 
 void lilac_ptx_multiply(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {

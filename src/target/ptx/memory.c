@@ -17,19 +17,22 @@ static const char *const evict_text[] = {"", ".L1::evict_first", ".L1::evict_las
 /* ".volatile", cache operator or eviction priority: PTX takes one of them. An operator that only
  * names the default gives way to an eviction priority; any other wins over it. */
 static bool put_modifiers(lilac_ptx_emitter *e, const lilac_simt_instruction *i, bool load) {
-    if (i->flags & LILAC_SIMT_VOLATILE) /* already in the mnemonic */
+    if (i->flags & LILAC_SIMT_VOLATILE) { /* already in the mnemonic */
         return true;
+    }
     unsigned loads = 1u << LILAC_SIMT_CACHE_CA | 1u << LILAC_SIMT_CACHE_CG |
                      1u << LILAC_SIMT_CACHE_CS | 1u << LILAC_SIMT_CACHE_CV;
     unsigned stores = 1u << LILAC_SIMT_CACHE_WB | 1u << LILAC_SIMT_CACHE_CG |
                       1u << LILAC_SIMT_CACHE_CS | 1u << LILAC_SIMT_CACHE_WT;
     if (i->cache > LILAC_SIMT_CACHE_WT || i->evict > LILAC_SIMT_EVICT_LAST ||
-        (i->cache && !((load ? loads : stores) >> i->cache & 1)))
+        (i->cache && !((load ? loads : stores) >> i->cache & 1))) {
         return false;
+    }
     bool is_default = i->cache == LILAC_SIMT_CACHE_CA || i->cache == LILAC_SIMT_CACHE_WB;
     bool prefer_evict = i->evict && (!i->cache || is_default);
-    if (prefer_evict)
+    if (prefer_evict) {
         lilac_ptx_need(e, load ? LILAC_PTX_EVICT_LOAD : LILAC_PTX_EVICT_STORE);
+    }
     put_string(&e->code, prefer_evict ? evict_text[i->evict] : cache_text[i->cache]);
     return true;
 }
@@ -44,8 +47,9 @@ lilac_ptx_piece lilac_ptx_offset(lilac_ptx_emitter *e, lilac_simt_value address,
         base = sum;
         offset = 0;
     }
-    if (!offset)
+    if (!offset) {
         return base;
+    }
     lilac_ptx_piece amount = lilac_ptx_decimal(e, global ? offset : (int32_t)offset);
     return lilac_ptx_concatenate(e, 3, (lilac_ptx_piece[]){base, PIECE("+"), amount});
 }
@@ -57,13 +61,15 @@ lilac_ptx_piece lilac_ptx_address(lilac_ptx_emitter *e, const lilac_simt_instruc
 static void put_access(lilac_ptx_emitter *e, const lilac_simt_instruction *i, bool load,
                        uint32_t count, const lilac_ptx_piece *elements, uint32_t bits,
                        lilac_ptx_piece place, const lilac_simt_value *predicate) {
-    if (predicate)
+    if (predicate) {
         lilac_ptx_guard(e, lilac_ptx_register(e, *predicate), false);
+    }
     bool global = i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_ST_GLOBAL;
     bool cluster = i->code == LILAC_SIMT_OP_LD_CLUSTER || i->code == LILAC_SIMT_OP_ST_CLUSTER;
     lilac_ptx_begin(e, load ? "ld" : "st");
-    if (i->flags & LILAC_SIMT_VOLATILE)
+    if (i->flags & LILAC_SIMT_VOLATILE) {
         put_string(&e->code, ".volatile");
+    }
     put_string(&e->code, global ? ".global" : cluster ? ".shared::cluster" : ".shared");
     if (global && !put_modifiers(e, i, load)) {
         lilac_ptx_refuse(e, i, "%s has no such cache modifier of a %s", e->arch->name,
@@ -84,14 +90,16 @@ static void put_access(lilac_ptx_emitter *e, const lilac_simt_instruction *i, bo
             put_piece(code, place);
             put_char(code, ']');
         } else {
-            if (count > 1)
+            if (count > 1) {
                 put_char(code, '{');
+            }
             for (uint32_t k = 0; k < count; k++) {
                 put_bytes(code, ", ", k ? 2 : 0);
                 put_piece(code, elements[k]);
             }
-            if (count > 1)
+            if (count > 1) {
                 put_char(code, '}');
+            }
         }
         put_string(code, side ? ";\n" : ", ");
     }
@@ -103,17 +111,19 @@ static bool legal_access(lilac_ptx_emitter *e, const lilac_simt_instruction *i, 
     uint32_t widest = global && e->arch->vector_bytes > 16 ? e->arch->vector_bytes : 16;
     bool legal = (count == 1 || count == 2 || count == 4 || (count == 8 && bits == 32)) &&
                  bits >= 8 && count * bits / 8 <= widest;
-    if (!legal)
+    if (!legal) {
         lilac_ptx_refuse(e, i, "%s has no access of %u elements of %u bits", e->arch->name, count,
                          bits);
+    }
     return legal;
 }
 
 static void load(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_simt_type type = type_of(e, i->result);
     uint32_t count = i->result_count, bits = lilac_simt_type_bits(type);
-    if (!legal_access(e, i, count, bits))
+    if (!legal_access(e, i, count, bits)) {
         return;
+    }
     const lilac_simt_value *predicate = i->operand_count > 1 ? &i->operands[1] : NULL;
     const lilac_simt_value *others = i->operand_count > 2 ? i->operands + 2 : NULL;
     bool never = false;
@@ -125,12 +135,14 @@ static void load(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_piece place = never ? PIECE("") : lilac_ptx_address(e, i);
     for (uint32_t k = 0; k < count; k++) {
         elements[k] = lilac_ptx_define(e, i->result + k);
-        if (predicate)
+        if (predicate) {
             lilac_ptx_line2(e, lilac_ptx_mov(type), elements[k],
                             others ? lilac_ptx_bits(e, others[k]) : PIECE("0"));
+        }
     }
-    if (!never)
+    if (!never) {
         put_access(e, i, true, count, elements, bits, place, predicate);
+    }
 }
 
 static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -138,26 +150,30 @@ static void store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_simt_value *predicate = first == 2 ? &i->operands[1] : NULL;
     uint32_t count = i->operand_count - first;
     uint32_t bits = count ? lilac_simt_type_bits(type_of(e, i->operands[first])) : 0;
-    if (!legal_access(e, i, count, bits))
+    if (!legal_access(e, i, count, bits)) {
         return;
+    }
     if (predicate && e->places[*predicate].constant) {
-        if (!e->places[*predicate].bits)
+        if (!e->places[*predicate].bits) {
             return;
+        }
         predicate = NULL;
     }
     lilac_ptx_piece elements[8];
     lilac_ptx_piece place = lilac_ptx_address(e, i);
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         elements[k] = lilac_ptx_register(e, i->operands[first + k]);
+    }
     put_access(e, i, false, count, elements, bits, place, predicate);
 }
 
 void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     if (i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_LD_SHARED ||
-        i->code == LILAC_SIMT_OP_LD_CLUSTER)
+        i->code == LILAC_SIMT_OP_LD_CLUSTER) {
         load(e, i);
-    else
+    } else {
         store(e, i);
+    }
 }
 
 /* A predicate is the same in all lanes of the warp, so the whole warp runs or skips the line. */
@@ -172,19 +188,22 @@ void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         return;
     }
     if (predicated && e->places[i->operands[1]].constant) {
-        if (!e->places[i->operands[1]].bits)
+        if (!e->places[i->operands[1]].bits) {
             return;
+        }
         predicated = false;
     }
     lilac_ptx_piece words[4];
     lilac_ptx_piece place = lilac_ptx_concatenate(
         e, 3, (lilac_ptx_piece[]){PIECE("["), lilac_ptx_address(e, i), PIECE("]")});
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         words[k] = load ? lilac_ptx_define(e, i->result + k)
                         : lilac_ptx_register(e, i->operands[first + k]);
+    }
     lilac_ptx_piece tuple = lilac_ptx_tuple(e, count, words);
-    if (predicated)
+    if (predicated) {
         lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+    }
     lilac_ptx_begin(e, load ? "ldmatrix" : "stmatrix");
     put_string(&e->code, ".sync.aligned.m8n8.x");
     lilac_ptx_put_unsigned(&e->code, count);
@@ -205,18 +224,21 @@ static void start_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_simt_value *rest = i->operands + 1 + predicated;
     uint32_t count = i->operand_count - 1u - predicated;
     if (predicated && e->places[i->operands[1]].constant) {
-        if (!e->places[i->operands[1]].bits)
+        if (!e->places[i->operands[1]].bits) {
             return;
+        }
         predicated = false;
     }
     lilac_ptx_piece operands[4];
     operands[0] = bracketed(e, lilac_ptx_address(e, i));
     operands[1] = bracketed(e, lilac_ptx_offset(e, rest[0], i->payload.copy.source));
     operands[2] = lilac_ptx_decimal(e, i->detail);
-    if (count > 1)
+    if (count > 1) {
         operands[3] = lilac_ptx_operand(e, rest[1]);
-    if (predicated)
+    }
+    if (predicated) {
         lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+    }
     lilac_ptx_begin(e, i->cache == LILAC_SIMT_CACHE_CG ? "cp.async.cg.shared.global"
                                                        : "cp.async.ca.shared.global");
     lilac_ptx_finish(e, 2 + count, operands);
@@ -352,8 +374,9 @@ void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     static const char *const message = "assert_message_", *const file_name = "assert_file_",
                              *const function = "assert_function_";
     const lilac_ptx_place *condition = &e->places[i->operands[0]];
-    if (condition->constant && condition->bits)
+    if (condition->constant && condition->bits) {
         return;
+    }
     if (!e->assertions) {
         lilac_ptx_append(&e->head, ".extern .func __assertfail\n(\n"
                                    "\t.param .b64 __assertfail_message,\n"
@@ -365,8 +388,9 @@ void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     }
     lilac_name file = "unknown";
     uint32_t line = 0, column = 0;
-    if (!lilac_location_file(e->module->context, i->location, &file, &line, &column))
+    if (!lilac_location_file(e->module->context, i->location, &file, &line, &column)) {
         file = "unknown";
+    }
     lilac_ptx_declare_string(e, message, e->assertions, i->text ? i->text : "assertion failed");
     lilac_ptx_declare_string(e, file_name, e->assertions, file);
     lilac_ptx_declare_string(e, function, e->assertions, e->kernel->name);

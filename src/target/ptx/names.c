@@ -23,23 +23,29 @@ static const char *const declared_prefixes[] = {"__assertfail_", "vprintf_", "__
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static bool is_one_of(const char *name, const char *const *names, size_t count) {
-    for (size_t k = 0; k < count; k++)
-        if (strcmp(name, names[k]) == 0)
+    for (size_t k = 0; k < count; k++) {
+        if (strcmp(name, names[k]) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
 static bool is_reserved(const char *name) {
-    if (is_one_of(name, reserved, COUNT(reserved)) || is_one_of(name, declared, COUNT(declared)))
+    if (is_one_of(name, reserved, COUNT(reserved)) || is_one_of(name, declared, COUNT(declared))) {
         return true;
-    for (size_t k = 0; k < COUNT(declared_prefixes); k++)
-        if (strncmp(name, declared_prefixes[k], strlen(declared_prefixes[k])) == 0)
+    }
+    for (size_t k = 0; k < COUNT(declared_prefixes); k++) {
+        if (strncmp(name, declared_prefixes[k], strlen(declared_prefixes[k])) == 0) {
             return true;
+        }
+    }
     for (size_t k = 0; k < COUNT(declared_numbered); k++) {
         size_t length = strlen(declared_numbered[k]);
         if (strncmp(name, declared_numbered[k], length) == 0 && name[length] != '\0' &&
-            strspn(name + length, "0123456789") == strlen(name + length))
+            strspn(name + length, "0123456789") == strlen(name + length)) {
             return true;
+        }
     }
     return false;
 }
@@ -55,8 +61,9 @@ bool lilac_ptx_is_identifier(const char *name) {
         char c = name[k];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         bool sign = c == '_' || c == '$', digit = c >= '0' && c <= '9';
-        if (!letter && !(sign && length > 1) && !(digit && k > 0))
+        if (!letter && !(sign && length > 1) && !(digit && k > 0)) {
             return false;
+        }
     }
     return length > 0;
 }

@@ -64,14 +64,16 @@ void lilac_ptx_print(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_simt_value *values = i->operands + predicated;
     uint32_t count = i->operand_count - (uint32_t)predicated;
     if (predicated && e->places[i->operands[0]].constant) {
-        if (!e->places[i->operands[0]].bits)
+        if (!e->places[i->operands[0]].bits) {
             return;
+        }
         predicated = false;
     }
-    if (!e->prints)
+    if (!e->prints) {
         lilac_ptx_append(&e->head, ".extern .func (.param .b32 vprintf_result) vprintf\n(\n"
                                    "\t.param .b64 vprintf_format,\n"
                                    "\t.param .b64 vprintf_arguments\n);\n");
+    }
     lilac_ptx_declare_string(e, "print_format_", e->prints, i->text);
     if (!predicated) {
         call(e, values, count);
@@ -98,10 +100,12 @@ void lilac_ptx_print(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 void lilac_ptx_assembly(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_piece *places =
         lilac_arena_array(e->arena, lilac_ptx_piece, (size_t)i->result_count + i->operand_count);
-    for (uint32_t k = 0; k < i->operand_count; k++)
+    for (uint32_t k = 0; k < i->operand_count; k++) {
         places[i->result_count + k] = lilac_ptx_register(e, i->operands[k]);
-    for (uint32_t k = 0; k < i->result_count; k++)
+    }
+    for (uint32_t k = 0; k < i->result_count; k++) {
         places[k] = lilac_ptx_define(e, i->result + k);
+    }
     lilac_ptx_need_assembly(e);
     lilac_ptx_append(&e->code, "\t{\n\t");
     for (const char *at = i->text; *at;) {
@@ -113,8 +117,9 @@ void lilac_ptx_assembly(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
             at += 2;
         } else {
             uint32_t number = 0;
-            for (at++; *at >= '0' && *at <= '9'; at++)
+            for (at++; *at >= '0' && *at <= '9'; at++) {
                 number = number * 10 + (uint32_t)(*at - '0');
+            }
             put_piece(&e->code, places[number]);
         }
     }

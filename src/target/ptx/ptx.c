@@ -18,9 +18,11 @@
 /* ---- source lines ----------------------------------------------------------------------- */
 
 static uint32_t file_number(lilac_ptx_emitter *e, lilac_name file) {
-    for (uint32_t k = e->file_count; k > 0; k--)
-        if (e->files[k - 1] == file)
+    for (uint32_t k = e->file_count; k > 0; k--) {
+        if (e->files[k - 1] == file) {
             return k;
+        }
+    }
     if (e->file_count == e->file_capacity) {
         e->file_capacity = e->file_capacity ? e->file_capacity * 2 : 8;
         e->files = lilac_heap_grow(e->files, e->file_capacity * sizeof *e->files);
@@ -34,10 +36,12 @@ static void source_line(lilac_ptx_emitter *e, lilac_location location) {
     e->location = location;
     lilac_name file = NULL;
     uint32_t line = 0, column = 0;
-    if (!lilac_location_file(e->module->context, location, &file, &line, &column) || !file)
+    if (!lilac_location_file(e->module->context, location, &file, &line, &column) || !file) {
         return;
-    if (file == e->file && line == e->line && column == e->column)
+    }
+    if (file == e->file && line == e->line && column == e->column) {
         return;
+    }
     e->file = file;
     e->line = line;
     e->column = column;
@@ -45,8 +49,9 @@ static void source_line(lilac_ptx_emitter *e, lilac_location location) {
     if (e->options->comments) {
         put_string(&e->code, "\t// ");
         const char *slash = strrchr(file, '/');
-        for (const char *c = slash ? slash + 1 : file; *c; c++) /* the user's text: one line */
+        for (const char *c = slash ? slash + 1 : file; *c; c++) { /* the user's text: one line */
             put_char(&e->code, (unsigned char)*c < ' ' ? '?' : *c);
+        }
         put_char(&e->code, ':');
         lilac_ptx_put_unsigned(&e->code, line);
         put_char(&e->code, ':');
@@ -69,8 +74,9 @@ static void put_files(lilac_ptx_emitter *e) {
         lilac_text_puts(e->out, "\t.file ");
         lilac_text_unsigned(e->out, k + 1);
         lilac_text_puts(e->out, " \"");
-        for (const char *c = e->files[k]; *c; c++) /* PTX's strings have no escapes */
+        for (const char *c = e->files[k]; *c; c++) { /* PTX's strings have no escapes */
             lilac_text_char(e->out, *c == '"' ? '\'' : (unsigned char)*c < ' ' ? '?' : *c);
+        }
         lilac_text_puts(e->out, "\"\n");
     }
 }
@@ -80,8 +86,9 @@ static void put_files(lilac_ptx_emitter *e) {
 /* Parameters of an entry have a scope of their own, so their place names them. */
 static void parameter(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_simt_type type = type_of(e, i->result);
-    if (lilac_ptx_tensor_map(e, i))
+    if (lilac_ptx_tensor_map(e, i)) {
         return;
+    }
     lilac_ptx_piece place = lilac_ptx_concatenate(
         e, 3,
         (lilac_ptx_piece[]){PIECE("[parameter_"), lilac_ptx_decimal(e, i->immediate), PIECE("]")});
@@ -277,12 +284,14 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
         lilac_position text;
         if (lines && i->location && i->location != e->location && i->code != LILAC_SIMT_OP_CONST &&
-            !lilac_location_text(e->module->context, i->location, &text))
+            !lilac_location_text(e->module->context, i->location, &text)) {
             source_line(e, i->location);
+        }
         e->at = i->location;
         instruction(e, i);
-        if (!e->ok) /* what a refused instruction defines has no register to name */
+        if (!e->ok) { /* what a refused instruction defines has no register to name */
             return;
+        }
     }
 }
 
@@ -314,8 +323,9 @@ static void put_parameters(lilac_ptx_emitter *e) {
         lilac_text_puts(out, p->is_tensor_map ? "[128]," : !p->is_pointer && half ? "[2]," : ",");
         if (p->name && e->options->comments) {
             lilac_text_puts(out, " // ");
-            for (const char *c = p->name; *c; c++)
+            for (const char *c = p->name; *c; c++) {
                 lilac_text_char(out, (unsigned char)*c < ' ' ? '?' : *c);
+            }
         }
         lilac_text_puts(out, "\n");
     }
@@ -345,12 +355,13 @@ static void put_registers(lilac_ptx_emitter *e) {
             lilac_text_puts(out, ";\n");
         }
     }
-    for (int k = 0; k < LILAC_PTX_CLASS_COUNT; k++)
+    for (int k = 0; k < LILAC_PTX_CLASS_COUNT; k++) {
         if (e->temporaries[k]) {
             lilac_text_puts(out, temporary[k]);
             lilac_text_unsigned(out, e->temporaries[k]);
             lilac_text_puts(out, ">;\n");
         }
+    }
 }
 
 static void put_constants(lilac_ptx_emitter *e) {
@@ -386,13 +397,14 @@ static uint64_t parameter_bytes(const lilac_simt_kernel *kernel) {
 static void check_parameters(lilac_ptx_emitter *e) {
     enum { USUAL = 4352, MOST = 32764 }; /* bytes; before and from PTX ISA 8.1 on */
     const uint64_t bytes = parameter_bytes(e->kernel);
-    if (bytes > MOST)
+    if (bytes > MOST) {
         lilac_ptx_refuse(e, NULL,
                          "%u parameters of %llu bytes, two pointers to scratch memory included; a "
                          "kernel has at most %d bytes of parameters",
                          e->kernel->parameter_count, (unsigned long long)bytes, MOST);
-    else if (bytes > USUAL)
+    } else if (bytes > USUAL) {
         lilac_ptx_need(e, LILAC_PTX_PARAMETERS);
+    }
 }
 
 /* The kernel's name can be written, and no other kernel has it. */
@@ -400,14 +412,17 @@ static void check_name(lilac_ptx_emitter *e) {
     lilac_text name;
     lilac_text_init(&name);
     lilac_ptx_kernel_name(&name, e->kernel->name);
-    if (!lilac_ptx_is_identifier(lilac_text_get(&name)))
+    if (!lilac_ptx_is_identifier(lilac_text_get(&name))) {
         lilac_ptx_refuse(e, NULL, "'%s' is no name of a kernel in PTX", e->kernel->name);
-    for (const lilac_simt_kernel *k = e->module->kernels; k; k = k->next)
-        if (k != e->kernel && strcmp(k->name, lilac_text_get(&name)) == 0)
+    }
+    for (const lilac_simt_kernel *k = e->module->kernels; k; k = k->next) {
+        if (k != e->kernel && strcmp(k->name, lilac_text_get(&name)) == 0) {
             lilac_ptx_refuse(e, NULL,
                              "the name '%s' is reserved in PTX, and '%s', which would replace it, "
                              "is another kernel's",
                              e->kernel->name, k->name);
+        }
+    }
     lilac_text_clear(&name);
 }
 
@@ -416,15 +431,18 @@ static bool check_launch(lilac_ptx_emitter *e) {
     const lilac_arch *arch = e->arch;
     check_name(e);
     check_parameters(e);
-    if (kernel->num_warps < 1 || kernel->num_warps > arch->max_warps)
+    if (kernel->num_warps < 1 || kernel->num_warps > arch->max_warps) {
         lilac_ptx_refuse(e, NULL, "%u warps; a block of %s has 1 to %u", kernel->num_warps,
                          arch->name, arch->max_warps);
-    if (kernel->num_ctas > 1 && !lilac_arch_has(arch, LILAC_HAS_CLUSTERS))
+    }
+    if (kernel->num_ctas > 1 && !lilac_arch_has(arch, LILAC_HAS_CLUSTERS)) {
         lilac_ptx_refuse(e, NULL, "a cluster of %u blocks; %s has no clusters", kernel->num_ctas,
                          arch->name);
-    if (kernel->shared_bytes > arch->shared_bytes)
+    }
+    if (kernel->shared_bytes > arch->shared_bytes) {
         lilac_ptx_refuse(e, NULL, "%u bytes of shared memory; a block of %s has at most %u",
                          kernel->shared_bytes, arch->name, arch->shared_bytes);
+    }
     return e->ok;
 }
 
@@ -543,8 +561,9 @@ static void write_module(lilac_ptx_emitter *e) {
     lilac_text_puts(e->out, ".target ");
     lilac_text_puts(e->out, e->arch->name);
     lilac_text_puts(e->out, "\n.address_size 64\n");
-    for (const lilac_simt_kernel *k = e->module->kernels; k; k = k->next)
+    for (const lilac_simt_kernel *k = e->module->kernels; k; k = k->next) {
         write_kernel(e, k);
+    }
     put_files(e);
     lilac_ptx_end_version(e);
 }
@@ -568,8 +587,9 @@ bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,
     lilac_heap_free(e.head.bytes);
     lilac_heap_free(e.code.bytes);
     lilac_heap_free(e.cold.bytes);
-    for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++)
+    for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++) {
         lilac_heap_free(e.named[k].bytes);
+    }
     lilac_heap_free(e.forced);
     lilac_heap_free(e.files);
     lilac_arena_destroy(e.arena);

@@ -27,8 +27,9 @@ void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e) {
 
 static lilac_ptx_piece opaque_zero(lilac_ptx_emitter *e, bool wide) {
     for (int k = 0; k <= wide; k++) {
-        if (e->zero[k].bytes == NULL)
+        if (e->zero[k].bytes == NULL) {
             e->zero[k] = lilac_ptx_temporary(e, k == 1 ? LILAC_PTX_BITS64 : LILAC_PTX_BITS32);
+        }
     }
     return e->zero[wide];
 }
@@ -47,12 +48,14 @@ void lilac_ptx_opaque(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 void lilac_ptx_put_zero(lilac_ptx_emitter *e) {
     const lilac_ptx_piece *narrow = &e->zero[0], *wide = &e->zero[1];
-    if (narrow->bytes == NULL)
+    if (narrow->bytes == NULL) {
         return;
+    }
     int length = (int)narrow->length;
     lilac_text_printf(e->out, "\tmov.u32 %.*s, %%nctaid.x;\n\tshr.u32 %.*s, %.*s, 31;\n", length,
                       narrow->bytes, length, narrow->bytes, length, narrow->bytes);
-    if (wide->bytes != NULL)
+    if (wide->bytes != NULL) {
         lilac_text_printf(e->out, "\tcvt.u64.u32 %.*s, %.*s;\n", (int)wide->length, wide->bytes,
                           length, narrow->bytes);
+    }
 }

@@ -25,11 +25,13 @@ static const struct {
 /* Raises the version; refuses what is above the newest one allowed. */
 static void raise_to(lilac_ptx_emitter *e, uint32_t version, const char *what) {
     const uint32_t newest = e->options->newest_version;
-    if (version <= e->version)
+    if (version <= e->version) {
         return;
+    }
     e->version = version;
-    if (newest == 0 || version <= newest || !e->ok)
+    if (newest == 0 || version <= newest || !e->ok) {
         return;
+    }
     lilac_error(e->module->context, (lilac_position){0, 0}, e->at, "ptx-version",
                 "%s needs PTX ISA version %u.%u, and the newest that may be written is %u.%u", what,
                 version / 10, version % 10, newest / 10, newest % 10);
@@ -71,11 +73,14 @@ void lilac_ptx_end_version(lilac_ptx_emitter *e) {
 
 uint32_t lilac_ptx_version_of_cuda(uint32_t cuda) {
     const uint32_t major = cuda / 1000, minor = cuda % 1000 / 10;
-    if (major < 11)
+    if (major < 11) {
         return 0;
-    if (major == 11)
+    }
+    if (major == 11) {
         return 70 + minor;
-    if (major == 12)
+    }
+    if (major == 12) {
         return 80 + minor - (minor >= 6); /* 12.6 has that of 12.5 */
+    }
     return 10 * (major - 4) + minor;
 }

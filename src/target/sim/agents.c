@@ -22,14 +22,16 @@ void lilac_sim_agents_create(const lilac_sim_worker *w, lilac_sim_block *block) 
     size_t clock = (p->async_clocks ? 2 : 1) * (size_t)warps;
     *block = (lilac_sim_block){0};
     block->agents = lilac_heap_grow(NULL, sizeof *block->agents * (p->most_parts + 1));
-    for (uint32_t k = 0; k < LILAC_SIM_NAMED && p->parts_wait; k++)
+    for (uint32_t k = 0; k < LILAC_SIM_NAMED && p->parts_wait; k++) {
         block->named[k].gathered = lilac_heap_grow(NULL, clock * sizeof *block->named[k].gathered);
+    }
 }
 
 void lilac_sim_agents_destroy(lilac_sim_block *block) {
     lilac_heap_free(block->agents);
-    for (uint32_t k = 0; k < LILAC_SIM_NAMED; k++)
+    for (uint32_t k = 0; k < LILAC_SIM_NAMED; k++) {
         lilac_heap_free(block->named[k].gathered);
+    }
 }
 
 static void reset(const lilac_sim_worker *w, lilac_sim_named *barrier) {
@@ -48,8 +50,9 @@ static uint32_t registers_at_entry(const lilac_sim_program *p) {
 void lilac_sim_agents_begin(const lilac_sim_worker *w, lilac_sim_block *block) {
     const lilac_sim_program *p = w->program;
     uint32_t registers = registers_at_entry(p);
-    for (uint32_t k = 0; k < LILAC_SIM_NAMED && p->parts_wait; k++)
+    for (uint32_t k = 0; k < LILAC_SIM_NAMED && p->parts_wait; k++) {
         reset(w, &block->named[k]);
+    }
     block->agents[0] =
         (lilac_sim_agent){.at = p->steps, .end_warp = p->warps, .registers = registers};
     block->free_registers = p->arch->registers - registers * p->threads;
@@ -80,8 +83,9 @@ void lilac_sim_join(lilac_sim_worker *w) {
     lilac_sim_block *block = &w->blocks[w->rank];
     uint64_t issued = 0;
     for (uint32_t k = 1; k <= block->programs; k++) {
-        if (!block->agents[k].ended)
+        if (!block->agents[k].ended) {
             return;
+        }
         issued = block->agents[k].issued > issued ? block->agents[k].issued : issued;
     }
     block->agents[0].issued = issued;
@@ -117,8 +121,9 @@ static void complete(lilac_sim_worker *w, lilac_sim_named *barrier, uint32_t id)
     for (uint32_t k = 0; k <= block->programs; k++) {
         lilac_sim_agent *agent = &block->agents[k];
         const lilac_sim_step *step = agent->waiting.step;
-        if (step && step->kind == STEP_NAMED_BARRIER && id_of(step) == id)
+        if (step && step->kind == STEP_NAMED_BARRIER && id_of(step) == id) {
             let_go(w, barrier, agent);
+        }
     }
     reset(w, barrier);
 }
@@ -129,21 +134,25 @@ bool lilac_sim_named_barrier(lilac_sim_worker *w, const lilac_sim_step *step,
     w->snapshot.disturbed = true;
     for (uint32_t k = w->first_warp; k < w->end_warp; k++) {
         uint32_t warp = w->rank * w->program->warps + k;
-        if (barrier->warps >> k & 1)
+        if (barrier->warps >> k & 1) {
             return trap_barrier(w, TRAP_NAMED_TWICE, step, barrier, barrier->threads);
+        }
         barrier->warps |= UINT64_C(1) << k;
         lilac_sim_shared_release(&w->shared, warp, barrier->gathered);
         lilac_sim_order_release(w, warp, &barrier->gathered_known);
     }
     lilac_sim_shared_tick(&w->shared);
     barrier->threads += w->threads;
-    if (barrier->threads > step->immediate)
+    if (barrier->threads > step->immediate) {
         return trap_barrier(w, TRAP_NAMED_COUNT, step, barrier, barrier->threads);
+    }
     barrier->last = step;
-    if (step->source->code == LILAC_SIMT_OP_NAMED_BARRIER_SYNC)
+    if (step->source->code == LILAC_SIMT_OP_NAMED_BARRIER_SYNC) {
         agent->waiting = (lilac_sim_waiting){.step = step};
-    if (barrier->threads == step->immediate)
+    }
+    if (barrier->threads == step->immediate) {
         complete(w, barrier, id_of(step));
+    }
     return true;
 }
 
@@ -151,8 +160,9 @@ void lilac_sim_named_end(lilac_sim_worker *w) {
     lilac_sim_block *block = &w->blocks[w->rank];
     for (uint32_t k = 0; k < LILAC_SIM_NAMED; k++) {
         const lilac_sim_named *barrier = &block->named[k];
-        if (!barrier->threads)
+        if (!barrier->threads) {
             continue;
+        }
         w->counters.races++;
         lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_NAMED_UNFINISHED,
                                                      .at = barrier->last->source,
@@ -169,8 +179,9 @@ static bool take_registers(lilac_sim_worker *w, const lilac_sim_step *step,
                            lilac_sim_agent *agent) {
     lilac_sim_block *block = &w->blocks[w->rank];
     uint32_t more = ((uint32_t)step->immediate - agent->registers) * w->threads;
-    if (more > block->free_registers)
+    if (more > block->free_registers) {
         return false;
+    }
     block->free_registers -= more;
     agent->registers = (uint32_t)step->immediate;
     return true;
@@ -201,8 +212,9 @@ bool lilac_sim_agent_passes(lilac_sim_worker *w, lilac_sim_agent *agent) {
     case STEP_MBARRIER_WAIT:
         return lilac_sim_mbarrier_passes(w, &agent->waiting);
     case STEP_SET_REGISTERS:
-        if (!take_registers(w, step, agent))
+        if (!take_registers(w, step, agent)) {
             return false;
+        }
         agent->waiting.step = NULL;
         return true;
     default: /* a named barrier lets its agents go when it completes */
@@ -244,8 +256,9 @@ void lilac_sim_trap_deadlock(lilac_sim_worker *w) {
     for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
         for (uint32_t k = 0; k <= w->blocks[rank].programs; k++) {
             const lilac_sim_agent *agent = &w->blocks[rank].agents[k];
-            if (!agent->waiting.step || w->trap.stuck_count == LILAC_SIM_MOST_STUCK)
+            if (!agent->waiting.step || w->trap.stuck_count == LILAC_SIM_MOST_STUCK) {
                 continue;
+            }
             lilac_sim_stuck stuck = describe(w, rank, agent);
             w->trap.stuck[w->trap.stuck_count++] = stuck;
             thread = first ? thread : agent->first_warp * w->program->arch->warp_size;

@@ -102,11 +102,13 @@ static void act(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_sim
             }
             w->changed |= !shared && memcmp(place, &value, width) != 0;
             memcpy(place, &value, width);
-            if (buffers)
+            if (buffers) {
                 lilac_sim_races_atomic(w, step, lanes, buffers, l,
                                        lanes->address[l] + (uint64_t)k * width, writes);
-            if (access->values[k] != LILAC_SIM_NONE)
+            }
+            if (access->values[k] != LILAC_SIM_NONE) {
                 memcpy(w->registers + access->values[k] + entry, &old, width);
+            }
         }
     }
 }
@@ -114,25 +116,32 @@ static void act(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_sim
 static bool act_global(lilac_sim_worker *w, const lilac_sim_step *step, lilac_sim_active *lanes,
                        uint32_t size) {
     const lilac_sim_buffer *buffers[MAX_LANES];
-    if (!lilac_sim_resolve_global(w, step, lanes, buffers, size, false))
+    if (!lilac_sim_resolve_global(w, step, lanes, buffers, size, false)) {
         return false;
-    if (w->bulks.count)
+    }
+    if (w->bulks.count) {
         lilac_sim_bulk_find_global(w, step, lanes, size);
-    if (w->shared.proxies.writes)
+    }
+    if (w->shared.proxies.writes) {
         lilac_sim_proxies_write_global(w, step, lanes, size);
-    if (step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)
+    }
+    if (step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE) {
         lilac_sim_check_global_written(w, step, lanes, buffers, size);
+    }
     uint64_t stripes;
     bool watched = lilac_sim_races_open(w, lanes, buffers, size, &stripes);
     pthread_mutex_lock(w->memory->atomics);
     act(w, step, lanes, watched ? buffers : NULL);
     lilac_sim_worker_publish(w);
     pthread_mutex_unlock(w->memory->atomics);
-    for (uint32_t l = 0; l < lanes->count; l++)
-        if (buffers[l]->written)
+    for (uint32_t l = 0; l < lanes->count; l++) {
+        if (buffers[l]->written) {
             memset(buffers[l]->written + (lanes->address[l] - buffers[l]->address), 1, size);
-    if (watched)
+        }
+    }
+    if (watched) {
         lilac_sim_races_close(w, step, stripes);
+    }
     return true;
 }
 
@@ -141,24 +150,30 @@ bool lilac_sim_access_atomic(lilac_sim_worker *w, const lilac_sim_step *step) {
     bool shared = step->kind == STEP_ATOMIC_SHARED;
     uint32_t size = access->count * access->width;
     lilac_sim_active lanes;
-    for (uint32_t k = 0; k < access->count; k++)
-        if (access->values[k] != LILAC_SIM_NONE)
+    for (uint32_t k = 0; k < access->count; k++) {
+        if (access->values[k] != LILAC_SIM_NONE) {
             memset(w->registers + access->values[k] + (size_t)w->first_thread * access->width, 0,
                    (size_t)w->threads * access->width);
+        }
+    }
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, shared);
-        if (lanes.count == 0)
-            continue;
-        w->counters.atomics++;
-        if (!shared) {
-            if (!act_global(w, step, &lanes, size))
-                return false;
+        if (lanes.count == 0) {
             continue;
         }
-        if (!lilac_sim_resolve_shared(w, step, access, &lanes, size))
+        w->counters.atomics++;
+        if (!shared) {
+            if (!act_global(w, step, &lanes, size)) {
+                return false;
+            }
+            continue;
+        }
+        if (!lilac_sim_resolve_shared(w, step, access, &lanes, size)) {
             return false;
-        if (w->poison.live)
+        }
+        if (w->poison.live) {
             lilac_sim_poison_shared(w, step, access, &lanes, false);
+        }
         act(w, step, &lanes, NULL);
         lilac_sim_account_shared(w, step, &lanes, size, false);
     }

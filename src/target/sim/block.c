@@ -21,12 +21,13 @@ static void apply_preset(lilac_sim_worker *w, const lilac_sim_preset *preset) {
     case PRESET_LANE:
     case PRESET_WARP:
     case PRESET_ELECTED:
-        for (uint32_t t = 0; t < p->threads; t++)
+        for (uint32_t t = 0; t < p->threads; t++) {
             write_entry(array, preset->entry_bytes, t,
                         preset->kind == PRESET_THREAD ? t
                         : preset->kind == PRESET_LANE ? t % size
                         : preset->kind == PRESET_WARP ? t / size
                                                       : t % size == 0);
+        }
         return;
     case PRESET_BLOCK:
         write_entry(array, preset->entry_bytes, 0, w->place[preset->bits]);
@@ -62,16 +63,19 @@ lilac_sim_cluster *lilac_sim_cluster_create(lilac_sim_worker *w) {
     for (uint32_t rank = 0; rank < blocks; rank++) {
         lilac_sim_agents_create(w, &c->blocks[rank]);
         w->registers = c->register_files + program->register_bytes * rank;
-        for (uint32_t k = 0; k < program->preset_count; k++)
-            if (!is_for_each_block(&program->presets[k]))
+        for (uint32_t k = 0; k < program->preset_count; k++) {
+            if (!is_for_each_block(&program->presets[k])) {
                 apply_preset(w, &program->presets[k]);
+            }
+        }
     }
     return c;
 }
 
 void lilac_sim_cluster_destroy(lilac_sim_cluster *cluster) {
-    for (uint32_t rank = 0; rank < cluster->shared.blocks; rank++)
+    for (uint32_t rank = 0; rank < cluster->shared.blocks; rank++) {
         lilac_sim_agents_destroy(&cluster->blocks[rank]);
+    }
     lilac_heap_free(cluster->register_files);
     lilac_heap_free(cluster->blocks);
     lilac_heap_free(cluster->known);
@@ -91,10 +95,12 @@ void lilac_sim_worker_init(lilac_sim_worker *w, const lilac_sim_program *program
 }
 
 void lilac_sim_worker_clear(lilac_sim_worker *w) {
-    for (uint32_t k = 0; k < w->resident_count; k++)
+    for (uint32_t k = 0; k < w->resident_count; k++) {
         lilac_sim_cluster_destroy(w->residents[k]);
-    for (uint32_t k = 0; k < w->spare_count; k++)
+    }
+    for (uint32_t k = 0; k < w->spare_count; k++) {
         lilac_sim_cluster_destroy(w->spares[k]);
+    }
     lilac_heap_free(w->residents);
     lilac_heap_free(w->spares);
     lilac_heap_free(w->snapshot.bytes);
@@ -126,9 +132,11 @@ static void begin_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank) {
     const lilac_sim_program *p = w->program;
     lilac_sim_agents_begin(w, &w->blocks[rank]);
     enter(w, cluster, rank, 0);
-    for (uint32_t k = 0; k < p->preset_count; k++)
-        if (is_for_each_block(&p->presets[k]))
+    for (uint32_t k = 0; k < p->preset_count; k++) {
+        if (is_for_each_block(&p->presets[k])) {
             apply_preset(w, &p->presets[k]);
+        }
+    }
 }
 
 /* The result of one turn of each agent. */
@@ -153,10 +161,12 @@ static void take_turn(lilac_sim_worker *w, lilac_sim_block *block, lilac_sim_age
     block->executed += (w->issued - before) * (w->end_warp - w->first_warp);
     block->ended = end == OUTCOME_ENDED;
     block->waits = end == OUTCOME_WAITS;
-    if (end == OUTCOME_JOINED)
+    if (end == OUTCOME_JOINED) {
         lilac_sim_join(w);
-    if (end == OUTCOME_YIELDS || end == OUTCOME_SLEEPS || end == OUTCOME_TRAPPED)
+    }
+    if (end == OUTCOME_YIELDS || end == OUTCOME_SLEEPS || end == OUTCOME_TRAPPED) {
         all->outcome = end;
+    }
 }
 
 /* Executes one turn of every agent of the block that need not wait. */
@@ -166,8 +176,9 @@ static void run_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank, turn
     block->loop = NULL;
     for (uint32_t k = first; k <= last && all->outcome != OUTCOME_TRAPPED; k++) {
         lilac_sim_agent *agent = enter(w, cluster, rank, k);
-        if (!agent->ended && (!agent->waiting.step || lilac_sim_agent_passes(w, agent)))
+        if (!agent->ended && (!agent->waiting.step || lilac_sim_agent_passes(w, agent))) {
             take_turn(w, block, agent, all);
+        }
     }
     all->unfinished |= !block->ended && !block->waits;
 }
@@ -177,15 +188,21 @@ static void run_block(lilac_sim_worker *w, uint64_t cluster, uint32_t rank, turn
 static lilac_sim_outcome run_phase(lilac_sim_worker *w, uint64_t cluster) {
     for (;;) {
         turns all = {.outcome = OUTCOME_ENDED};
-        for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++)
-            if (!w->blocks[rank].ended && !w->blocks[rank].waits && all.outcome != OUTCOME_TRAPPED)
+        for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
+            if (!w->blocks[rank].ended && !w->blocks[rank].waits &&
+                all.outcome != OUTCOME_TRAPPED) {
                 run_block(w, cluster, rank, &all);
-        if (all.outcome != OUTCOME_ENDED || !all.unfinished)
+            }
+        }
+        if (all.outcome != OUTCOME_ENDED || !all.unfinished) {
             return all.outcome;
-        if (all.progress || lilac_sim_land_oldest(w))
+        }
+        if (all.progress || lilac_sim_land_oldest(w)) {
             continue;
-        if (w->trap.kind == TRAP_NONE)
+        }
+        if (w->trap.kind == TRAP_NONE) {
             lilac_sim_trap_deadlock(w);
+        }
         return OUTCOME_TRAPPED;
     }
 }
@@ -209,15 +226,18 @@ static void check_reached(lilac_sim_worker *w) {
 static bool pass_cluster_barrier(lilac_sim_worker *w) {
     uint32_t warps[LILAC_SIM_MOST_BLOCKS * MOST_WARPS], count = 0, each = w->program->warps;
     for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
-        if (w->blocks[rank].ended)
+        if (w->blocks[rank].ended) {
             continue;
+        }
         w->blocks[rank].waits = false;
         w->counters.cluster_barriers++;
-        for (uint32_t k = 0; k < each; k++)
+        for (uint32_t k = 0; k < each; k++) {
             warps[count++] = rank * each + k;
+        }
     }
-    if (count == 0)
+    if (count == 0) {
         return false;
+    }
     lilac_sim_shared_order(&w->shared, warps, count);
     lilac_sim_order_join(w, warps, count);
     w->phase++;
@@ -260,8 +280,9 @@ static void suspend(const lilac_sim_worker *w, lilac_sim_cluster *c) {
 static void count_cluster(lilac_sim_worker *w) {
     const lilac_sim_program *p = w->program;
     w->counters.blocks += p->kernel->num_ctas;
-    for (uint32_t rank = 0; rank < p->kernel->num_ctas; rank++)
+    for (uint32_t rank = 0; rank < p->kernel->num_ctas; rank++) {
         w->counters.instructions += w->blocks[rank].executed;
+    }
     w->counters.selects += w->tally[TALLY_SELECT];
     w->counters.permutes += w->tally[TALLY_PERMUTE];
 }
@@ -280,8 +301,9 @@ void lilac_sim_cluster_begin(lilac_sim_worker *w, lilac_sim_cluster *c, uint64_t
     resume(w, c);
     lilac_sim_poison_forget(w);
     lilac_sim_order_forget(w);
-    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++)
+    for (uint32_t rank = 0; rank < w->program->kernel->num_ctas; rank++) {
         begin_block(w, number, rank);
+    }
     suspend(w, c);
 }
 
@@ -290,13 +312,16 @@ lilac_sim_outcome lilac_sim_cluster_run(lilac_sim_worker *w, lilac_sim_cluster *
     resume(w, c);
     do {
         outcome = run_phase(w, c->number);
-        if (outcome == OUTCOME_ENDED && w->program->kernel->num_ctas > 1)
+        if (outcome == OUTCOME_ENDED && w->program->kernel->num_ctas > 1) {
             check_reached(w);
+        }
     } while (outcome == OUTCOME_ENDED && pass_cluster_barrier(w));
-    while (outcome == OUTCOME_ENDED && w->trap.kind == TRAP_NONE && lilac_sim_land_oldest(w))
+    while (outcome == OUTCOME_ENDED && w->trap.kind == TRAP_NONE && lilac_sim_land_oldest(w)) {
         ; /* copies that no warp has waited for */
-    if (w->trap.kind != TRAP_NONE)
+    }
+    if (w->trap.kind != TRAP_NONE) {
         outcome = OUTCOME_TRAPPED;
+    }
     if (outcome == OUTCOME_ENDED) {
         lilac_sim_mbarriers_end(w);
         count_cluster(w);

@@ -95,9 +95,9 @@ typedef enum lilac_sim_finding_kind {
     FINDING_GLOBAL_RACE,
     FINDING_READ_IN_FLIGHT, /* shared bytes of an incomplete copy */
     FINDING_WRITE_IN_FLIGHT,
-    FINDING_SOURCE_CHANGED,   /* global bytes of an incomplete copy; other: the wait */
-    FINDING_NOT_AWAITED,      /* a copy, when its block ends; width: 1 if another block started it */
-    FINDING_SOURCE_WRITTEN,   /* shared bytes that an incomplete copy reads */
+    FINDING_SOURCE_CHANGED, /* global bytes of an incomplete copy; other: the wait */
+    FINDING_NOT_AWAITED,    /* a copy, when its block ends; width: 1 if another block started it */
+    FINDING_SOURCE_WRITTEN, /* shared bytes that an incomplete copy reads */
     FINDING_GLOBAL_IN_FLIGHT, /* global bytes that an incomplete copy writes */
     FINDING_PROXY_GLOBAL,     /* FINDING_PROXY of global memory */
     FINDING_SWIZZLE_BASE,     /* of a box; width: what the address should be a multiple of */

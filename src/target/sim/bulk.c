@@ -7,8 +7,9 @@ enum { BOX_ALIGNMENT = 128, IN_FLIGHT = 0xA5 /* what the destination of a load h
 
 void lilac_sim_bulks_init(lilac_sim_bulks *b, const lilac_sim_program *program) {
     *b = (lilac_sim_bulks){.warps = program->kernel->num_ctas * program->warps};
-    if (program->proxies)
+    if (program->proxies) {
         b->commits = lilac_heap_grow(NULL, sizeof *b->commits * b->warps);
+    }
 }
 
 static void destroy(lilac_sim_bulk *copy) {
@@ -18,11 +19,13 @@ static void destroy(lilac_sim_bulk *copy) {
 }
 
 void lilac_sim_bulks_forget(lilac_sim_bulks *b) {
-    for (uint32_t k = 0; k < b->count; k++)
+    for (uint32_t k = 0; k < b->count; k++) {
         destroy(b->flying[k]);
+    }
     b->count = 0;
-    if (b->commits)
+    if (b->commits) {
         memset(b->commits, 0, sizeof *b->commits * b->warps);
+    }
 }
 
 void lilac_sim_bulks_clear(lilac_sim_bulks *b) {
@@ -72,13 +75,16 @@ static bool add_pieces(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     uint32_t unit = LILAC_SIM_BULK_BYTES;
     copy->unit = unit;
     copy->bytes = sizes[copy->thread];
-    if (copy->bytes % unit != 0)
+    if (copy->bytes % unit != 0) {
         return trap_at(w, TRAP_BULK_SIZE, copy, copy->bytes, 0);
+    }
     w->trap.global = global % unit != 0;
-    if (copy->at % unit != 0 || global % unit != 0)
+    if (copy->at % unit != 0 || global % unit != 0) {
         return trap_at(w, TRAP_BULK_ALIGNMENT, copy, w->trap.global ? global : copy->at, unit);
-    for (uint64_t b = 0; b < copy->bytes; b += unit)
+    }
+    for (uint64_t b = 0; b < copy->bytes; b += unit) {
         *lilac_sim_bulk_add(copy) = (lilac_sim_piece){.global = global + b, .shared = copy->at + b};
+    }
     return true;
 }
 
@@ -88,15 +94,17 @@ static bool add_box(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     uint32_t period = lilac_tensor_swizzle_period(copy->map->swizzle);
     int32_t coordinates[LILAC_TENSOR_RANK];
     w->trap.global = false;
-    if (copy->at % BOX_ALIGNMENT != 0)
+    if (copy->at % BOX_ALIGNMENT != 0) {
         return trap_at(w, TRAP_BULK_ALIGNMENT, copy, copy->at, BOX_ALIGNMENT);
-    if (copy->at % period != 0)
+    }
+    if (copy->at % period != 0) {
         lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_SWIZZLE_BASE,
                                                      .at = copy->step->source,
                                                      .block = w->block,
                                                      .thread = copy->thread,
                                                      .address = copy->at,
                                                      .width = period});
+    }
     for (uint32_t k = 0; k < access->count; k++) {
         const lane_u32 *values = (const void *)(w->registers + access->others[k]);
         coordinates[k] = (int32_t)values[copy->thread];
@@ -110,13 +118,16 @@ static bool resolve_shared(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     const lilac_sim_access *access = &w->program->accesses[copy->step->access];
     uint64_t base = (uint64_t)copy->to * w->shared.stride;
     w->trap.global = false;
-    if (copy->bytes > w->shared.size || copy->at > w->shared.size - copy->bytes)
+    if (copy->bytes > w->shared.size || copy->at > w->shared.size - copy->bytes) {
         return trap_at(w, TRAP_SHARED_BOUNDS, copy, copy->at, (uint32_t)copy->bytes);
-    if (access->end && (copy->at < access->begin || copy->at + copy->bytes > access->end))
+    }
+    if (access->end && (copy->at < access->begin || copy->at + copy->bytes > access->end)) {
         return trap_at(w, TRAP_INTERVAL, copy, copy->at, (uint32_t)copy->bytes);
+    }
     copy->at += base;
-    for (uint32_t k = 0; k < copy->count; k++)
+    for (uint32_t k = 0; k < copy->count; k++) {
         copy->pieces[k].shared += base;
+    }
     return true;
 }
 
@@ -142,8 +153,9 @@ static bool resolve_mbarrier(lilac_sim_worker *w, lilac_sim_bulk *copy) {
 static void begin_store(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
     lilac_sim_active one = {.count = 1, .thread = {copy->thread}, .address = {copy->at}};
     lilac_sim_account_shared(w, copy->step, &one, (uint32_t)copy->bytes, true);
-    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++)
+    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++) {
         w->shared.reading[b]++;
+    }
 }
 
 /* From its start on a load writes its destination and reads its source. */
@@ -151,8 +163,9 @@ static void begin_load(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     lilac_sim_active one = {.count = 1, .thread = {copy->thread}, .address = {copy->at}};
     lilac_sim_account_shared(w, copy->step, &one, (uint32_t)copy->bytes, false);
     memset(w->shared.bytes + copy->at, IN_FLIGHT, copy->bytes);
-    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++)
+    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++) {
         w->shared.in_flight[b]++;
+    }
     lilac_sim_bulk_read_global(w, copy, copy->data, true);
 }
 
@@ -163,8 +176,9 @@ static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t
     copy->at = at;
     copy->to = to;
     if (!(copy->map ? add_box(w, copy) : add_pieces(w, copy)) || !resolve_shared(w, copy) ||
-        !lilac_sim_bulk_resolve(w, copy) || (copy->load && !resolve_mbarrier(w, copy)))
+        !lilac_sim_bulk_resolve(w, copy) || (copy->load && !resolve_mbarrier(w, copy))) {
         return false;
+    }
     w->counters.bulk_copies++;
     if (copy->bytes == 0) { /* there is nothing to complete */
         w->bulks.count--;
@@ -173,14 +187,17 @@ static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t
     }
     w->counters.bulk_bytes += copy->bytes;
     lilac_sim_proxies_access(w, step, thread, copy->at, (uint32_t)copy->bytes);
-    for (uint32_t k = 0; k < copy->count; k++)
+    for (uint32_t k = 0; k < copy->count; k++) {
         if (!copy->pieces[k].outside &&
-            !lilac_sim_proxies_access_global(w, step, thread, copy->pieces[k].global))
+            !lilac_sim_proxies_access_global(w, step, thread, copy->pieces[k].global)) {
             break;
-    if (copy->load)
+        }
+    }
+    if (copy->load) {
         begin_load(w, copy);
-    else
+    } else {
         begin_store(w, copy);
+    }
     return true;
 }
 
@@ -200,9 +217,11 @@ static bool start(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_active lanes;
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
-        for (uint32_t l = 0; l < lanes.count; l++)
-            if (!start_copies(w, step, lanes.thread[l], lanes.address[l]))
+        for (uint32_t l = 0; l < lanes.count; l++) {
+            if (!start_copies(w, step, lanes.thread[l], lanes.address[l])) {
                 return false;
+            }
+        }
     }
     return true;
 }
@@ -211,13 +230,15 @@ static bool start(lilac_sim_worker *w, const lilac_sim_step *step) {
 
 /* The destination of a load is no longer in flight. */
 static void settle(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
-    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++)
+    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++) {
         w->shared.in_flight[b]--;
+    }
 }
 
 static void commit(lilac_sim_worker *w) {
-    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++)
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         w->bulks.commits[w->rank * w->program->warps + warp]++;
+    }
 }
 
 /* Does a wait of the threads in execution that leaves `groups` groups incomplete cover the copy? */
@@ -235,8 +256,9 @@ static bool wait(lilac_sim_worker *w, const lilac_sim_step *step) {
     for (uint32_t k = 0; k < b->count; k++) {
         lilac_sim_bulk *copy = b->flying[k];
         bool covered = is_covered(w, copy, step->immediate);
-        if (covered && !copy->read)
+        if (covered && !copy->read) {
             good = good && lilac_sim_bulk_read_shared(w, copy);
+        }
         if (covered && !reads && good) {
             lilac_sim_bulk_write_global(w, copy);
             destroy(copy);
@@ -254,8 +276,9 @@ bool lilac_sim_bulk_step(lilac_sim_worker *w, const lilac_sim_step *step) {
     case STEP_BULK_START:
         return start(w, step);
     case STEP_BULK_COMMIT:
-        if (w->bulks.commits)
+        if (w->bulks.commits) {
             commit(w);
+        }
         return true;
     default:
         return wait(w, step);
@@ -281,8 +304,9 @@ static bool end_copy(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     }
     if (!copy->read) {
         find_not_awaited(w, copy);
-        if (!lilac_sim_bulk_read_shared(w, copy))
+        if (!lilac_sim_bulk_read_shared(w, copy)) {
             return false;
+        }
     }
     lilac_sim_bulk_write_global(w, copy);
     return true;
@@ -310,10 +334,12 @@ bool lilac_sim_bulks_end(lilac_sim_worker *w) {
 /* Global memory holds something else than when the load began. */
 static void find_change(lilac_sim_worker *w, const lilac_sim_bulk *copy, const uint8_t *now) {
     size_t bytes = (size_t)copy->count * copy->unit, at = 0;
-    if (memcmp(copy->data, now, bytes) == 0)
+    if (memcmp(copy->data, now, bytes) == 0) {
         return;
-    while (copy->data[at] == now[at])
+    }
+    while (copy->data[at] == now[at]) {
         at++;
+    }
     w->counters.races++;
     lilac_sim_worker_find(
         w, (lilac_sim_finding){.kind = FINDING_SOURCE_CHANGED,
@@ -329,8 +355,9 @@ static bool land(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     uint32_t writer = w->shared.blocks * w->shared.warps + warp_of(w, copy->thread);
     uint8_t *now = lilac_heap_grow(NULL, (size_t)copy->count * copy->unit + 1);
     lilac_sim_bulk_read_global(w, copy, now, false);
-    if (lilac_sim_mbarrier_at(w, copy->mbarrier))
+    if (lilac_sim_mbarrier_at(w, copy->mbarrier)) {
         find_change(w, copy, now);
+    }
     lilac_heap_free(copy->data);
     copy->data = now;
     settle(w, copy);
@@ -345,10 +372,12 @@ static bool land(lilac_sim_worker *w, lilac_sim_bulk *copy) {
 bool lilac_sim_bulk_land(lilac_sim_worker *w) {
     lilac_sim_bulks *b = &w->bulks;
     uint32_t k = 0, rank = w->rank, ctas = w->program->kernel->num_ctas;
-    while (k < b->count && !b->flying[k]->load)
+    while (k < b->count && !b->flying[k]->load) {
         k++;
-    if (k == b->count)
+    }
+    if (k == b->count) {
         return false;
+    }
     lilac_sim_bulk *copy = b->flying[k];
     b->count--;
     memmove(b->flying + k, b->flying + k + 1, sizeof *b->flying * (b->count - k));
@@ -368,8 +397,9 @@ const lilac_sim_step *lilac_sim_bulk_find_loading(const lilac_sim_worker *w, uin
                                                   uint32_t size, uint64_t *byte, uint32_t *warp) {
     for (uint32_t k = 0; k < w->bulks.count; k++) {
         const lilac_sim_bulk *copy = w->bulks.flying[k];
-        if (!copy->load || copy->at >= at + size || at >= copy->at + copy->bytes)
+        if (!copy->load || copy->at >= at + size || at >= copy->at + copy->bytes) {
             continue;
+        }
         *byte = copy->at > at ? copy->at : at;
         *warp = copy->rank * w->program->warps + copy->thread / w->program->arch->warp_size;
         return copy->step;
@@ -394,8 +424,9 @@ void lilac_sim_bulk_find_written(lilac_sim_worker *w, const lilac_sim_step *step
                                  uint64_t at, uint32_t size) {
     for (uint32_t k = 0; k < w->bulks.count; k++) {
         const lilac_sim_bulk *copy = w->bulks.flying[k];
-        if (copy->load || copy->read || copy->at >= at + size || at >= copy->at + copy->bytes)
+        if (copy->load || copy->read || copy->at >= at + size || at >= copy->at + copy->bytes) {
             continue;
+        }
         uint64_t byte = copy->at > at ? copy->at : at;
         find(w, copy,
              (lilac_sim_finding){.kind = FINDING_SOURCE_WRITTEN,
@@ -413,8 +444,9 @@ static uint32_t find_lane(const lilac_sim_bulk *copy, const lilac_sim_active *la
     for (uint32_t l = 0; l < lanes->count; l++) {
         for (uint32_t k = 0; k < copy->count; k++) {
             uint64_t begin = copy->pieces[k].global, at = lanes->address[l];
-            if (copy->pieces[k].outside || begin >= at + size || at >= begin + copy->unit)
+            if (copy->pieces[k].outside || begin >= at + size || at >= begin + copy->unit) {
                 continue;
+            }
             *address = begin > at ? begin : at;
             return l;
         }
@@ -427,11 +459,13 @@ void lilac_sim_bulk_find_global(lilac_sim_worker *w, const lilac_sim_step *step,
     for (uint32_t k = 0; k < w->bulks.count; k++) {
         const lilac_sim_bulk *copy = w->bulks.flying[k];
         uint64_t address = 0;
-        if (copy->load)
+        if (copy->load) {
             continue;
+        }
         uint32_t lane = find_lane(copy, lanes, size, &address);
-        if (lane == lanes->count)
+        if (lane == lanes->count) {
             continue;
+        }
         find(w, copy,
              (lilac_sim_finding){.kind = FINDING_GLOBAL_IN_FLIGHT,
                                  .at = step->source,

@@ -32,8 +32,9 @@ static bool gather(const lilac_sim_bulk *copy, batch *b) {
     lanes->greatest = lanes->together = 0;
     for (; b->next < copy->count && lanes->count < MAX_LANES; b->next++) {
         const lilac_sim_piece *piece = &copy->pieces[b->next];
-        if (piece->outside)
+        if (piece->outside) {
             continue;
+        }
         uint32_t l = lanes->count++;
         b->piece[l] = b->next;
         b->buffers[l] = piece->buffer;
@@ -41,8 +42,9 @@ static bool gather(const lilac_sim_bulk *copy, batch *b) {
         lanes->address[l] = piece->global;
         lanes->least = piece->global < lanes->least ? piece->global : lanes->least;
         lanes->greatest = piece->global > lanes->greatest ? piece->global : lanes->greatest;
-        if (piece->buffer)
+        if (piece->buffer) {
             lanes->host[l] = piece->buffer->bytes + (piece->global - piece->buffer->address);
+        }
     }
     return lanes->count > 0;
 }
@@ -50,10 +52,12 @@ static bool gather(const lilac_sim_bulk *copy, batch *b) {
 bool lilac_sim_bulk_resolve(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     batch b = {.next = 0};
     while (gather(copy, &b)) {
-        if (!lilac_sim_resolve_global(w, copy->step, &b.lanes, b.buffers, copy->unit, copy->load))
+        if (!lilac_sim_resolve_global(w, copy->step, &b.lanes, b.buffers, copy->unit, copy->load)) {
             return false;
-        for (uint32_t l = 0; l < b.lanes.count; l++)
+        }
+        for (uint32_t l = 0; l < b.lanes.count; l++) {
             copy->pieces[b.piece[l]].buffer = b.buffers[l];
+        }
     }
     copy->data = lilac_heap_grow(NULL, (size_t)copy->count * copy->unit + 1);
     return true;
@@ -65,10 +69,12 @@ bool lilac_sim_bulk_read_shared(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     const lilac_sim_program *program = w->program;
     uint32_t warp = copy->rank * program->warps + copy->thread / program->arch->warp_size;
     uint8_t *data = copy->data;
-    for (uint32_t k = 0; k < copy->count; k++, data += copy->unit)
+    for (uint32_t k = 0; k < copy->count; k++, data += copy->unit) {
         memcpy(data, w->shared.bytes + copy->pieces[k].shared, copy->unit);
-    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++)
+    }
+    for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++) {
         w->shared.reading[b]--;
+    }
     lilac_sim_shared_read(&w->shared, copy->at, (uint32_t)copy->bytes, warp,
                           (uint32_t)(copy->step - program->steps), NULL);
     copy->read = true;
@@ -82,8 +88,9 @@ static lilac_simt_type element_of(const lilac_sim_bulk *copy) {
         [LILAC_TENSOR_U64] = LILAC_SIMT_I64,  [LILAC_TENSOR_S64] = LILAC_SIMT_I64,
         [LILAC_TENSOR_F16] = LILAC_SIMT_F16,  [LILAC_TENSOR_F32] = LILAC_SIMT_F32,
         [LILAC_TENSOR_BF16] = LILAC_SIMT_BF16};
-    if (copy->map)
+    if (copy->map) {
         return of_tensor[copy->map->element];
+    }
     switch (copy->step->source->scalar) {
     case LILAC_I64:
         return LILAC_SIMT_I64;
@@ -114,23 +121,26 @@ static void combine(lilac_sim_worker *w, const lilac_sim_bulk *copy, const batch
             value = lilac_sim_combine(copy->step->source->detail, type, old, value, true);
             w->changed |= memcmp(&value, &old, width) != 0;
             memcpy(place, &value, width);
-            if (watched)
+            if (watched) {
                 lilac_sim_races_atomic(w, copy->step, &b->lanes, b->buffers, l,
                                        b->lanes.address[l] + at, true);
+            }
         }
     }
 }
 
 static void store(lilac_sim_worker *w, const lilac_sim_bulk *copy, const batch *b,
                   const uint8_t *data, bool watched) {
-    for (uint32_t l = 0; l < b->lanes.count && !w->changed; l++)
+    for (uint32_t l = 0; l < b->lanes.count && !w->changed; l++) {
         w->changed = memcmp(b->lanes.host[l], data + (size_t)l * copy->unit, copy->unit) != 0;
+    }
     if (watched) {
         lilac_sim_races_put(w, copy->step, &b->lanes, b->buffers, copy->unit, data);
         return;
     }
-    for (uint32_t l = 0; l < b->lanes.count; l++)
+    for (uint32_t l = 0; l < b->lanes.count; l++) {
         memcpy(b->lanes.host[l], data + (size_t)l * copy->unit, copy->unit);
+    }
 }
 
 static void write_batch(lilac_sim_worker *w, const lilac_sim_bulk *copy, batch *b) {
@@ -138,9 +148,10 @@ static void write_batch(lilac_sim_worker *w, const lilac_sim_bulk *copy, batch *
                    copy->step->source->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
     uint8_t data[MAX_LANES * MOST_UNIT];
     uint64_t stripes;
-    for (uint32_t l = 0; l < b->lanes.count; l++)
+    for (uint32_t l = 0; l < b->lanes.count; l++) {
         memcpy(data + (size_t)l * copy->unit, copy->data + (size_t)b->piece[l] * copy->unit,
                copy->unit);
+    }
     bool watched = lilac_sim_races_open(w, &b->lanes, b->buffers, copy->unit, &stripes);
     if (reduces) {
         lilac_sim_check_global_written(w, copy->step, &b->lanes, b->buffers, copy->unit);
@@ -150,21 +161,26 @@ static void write_batch(lilac_sim_worker *w, const lilac_sim_bulk *copy, batch *
     } else {
         store(w, copy, b, data, watched);
     }
-    for (uint32_t l = 0; l < b->lanes.count; l++)
-        if (b->buffers[l]->written)
+    for (uint32_t l = 0; l < b->lanes.count; l++) {
+        if (b->buffers[l]->written) {
             memset(b->buffers[l]->written + (b->lanes.address[l] - b->buffers[l]->address), 1,
                    copy->unit);
-    for (uint32_t l = 0; l < b->lanes.count; l++)
+        }
+    }
+    for (uint32_t l = 0; l < b->lanes.count; l++) {
         lilac_sim_proxies_settle_global(&w->shared.proxies, b->lanes.address[l]);
+    }
     lilac_sim_worker_publish(w);
-    if (watched)
+    if (watched) {
         lilac_sim_races_close(w, copy->step, stripes);
+    }
 }
 
 void lilac_sim_bulk_write_global(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
     batch b = {.next = 0};
-    while (gather(copy, &b))
+    while (gather(copy, &b)) {
         write_batch(w, copy, &b);
+    }
 }
 
 /* ---- loads -------------------------------------------------------------------------------- */
@@ -175,8 +191,9 @@ static void fill(const lilac_sim_bulk *copy, uint8_t *data) {
     size_t bytes = (size_t)copy->count * copy->unit;
     bool nan = copy->map && copy->map->fill == LILAC_TENSOR_FILL_NAN;
     memset(data, nan ? 0xFF : 0, bytes);
-    for (size_t at = size - 1; nan && at < bytes; at += size)
+    for (size_t at = size - 1; nan && at < bytes; at += size) {
         data[at] = 0x7F;
+    }
 }
 
 void lilac_sim_bulk_read_global(lilac_sim_worker *w, const lilac_sim_bulk *copy, uint8_t *data,
@@ -186,21 +203,27 @@ void lilac_sim_bulk_read_global(lilac_sim_worker *w, const lilac_sim_bulk *copy,
     while (gather(copy, &b)) {
         uint64_t stripes;
         bool watched = lilac_sim_races_open(w, &b.lanes, b.buffers, copy->unit, &stripes);
-        if (watched)
+        if (watched) {
             lilac_sim_races_load(w, copy->step, &b.lanes, b.buffers, copy->unit);
-        for (uint32_t l = 0; l < b.lanes.count; l++)
+        }
+        for (uint32_t l = 0; l < b.lanes.count; l++) {
             memcpy(data + (size_t)b.piece[l] * copy->unit, b.lanes.host[l], copy->unit);
-        if (first)
+        }
+        if (first) {
             lilac_sim_check_global_written(w, copy->step, &b.lanes, b.buffers, copy->unit);
-        if (watched)
+        }
+        if (watched) {
             lilac_sim_races_close(w, copy->step, stripes);
+        }
     }
 }
 
 void lilac_sim_bulk_write_shared(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
     const uint8_t *data = copy->data;
-    for (uint32_t k = 0; k < copy->count; k++, data += copy->unit)
+    for (uint32_t k = 0; k < copy->count; k++, data += copy->unit) {
         memcpy(w->shared.bytes + copy->pieces[k].shared, data, copy->unit);
-    if (w->poison.shared_live)
+    }
+    if (w->poison.shared_live) {
         memset(w->poison.shared + copy->at, 0, copy->bytes);
+    }
 }

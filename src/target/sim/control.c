@@ -13,12 +13,15 @@
 static bool check_agreement(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t k,
                             uint32_t offset, uint32_t entry_bytes) {
     const uint8_t *array = w->registers + offset;
-    if (!(s->varies >> k & 1))
+    if (!(s->varies >> k & 1)) {
         return true;
+    }
     uint64_t first = read_entry(array, entry_bytes, w->first_thread);
-    for (uint32_t t = w->first_thread + 1; t < w->end_thread; t++)
-        if (read_entry(array, entry_bytes, t) != first)
+    for (uint32_t t = w->first_thread + 1; t < w->end_thread; t++) {
+        if (read_entry(array, entry_bytes, t) != first) {
             return lilac_sim_worker_trap(w, TRAP_DIVERGENT, s, t);
+        }
+    }
     return true;
 }
 
@@ -33,8 +36,9 @@ static bool set_counter(const lilac_sim_worker *w, const lilac_sim_step *s, uint
     uint32_t entry_bytes = (uint32_t)s->immediate;
     uint8_t *counter = w->registers + s->out + (size_t)w->first_thread * entry_bytes;
     write_entry(counter, entry_bytes, 0, value);
-    if (s->fill)
+    if (s->fill) {
         fill_entries(counter, entry_bytes, w->threads);
+    }
     return read_signed(w, s->out, entry_bytes) < read_signed(w, s->b, entry_bytes);
 }
 
@@ -42,10 +46,12 @@ static bool begin_loop(lilac_sim_worker *w, const lilac_sim_step *s, bool *runs)
     uint32_t entry_bytes = (uint32_t)s->immediate;
     if (!check_agreement(w, s, 0, s->a, entry_bytes) ||
         !check_agreement(w, s, 1, s->b, entry_bytes) ||
-        !check_agreement(w, s, 2, s->c, entry_bytes))
+        !check_agreement(w, s, 2, s->c, entry_bytes)) {
         return false;
-    if (read_signed(w, s->c, entry_bytes) <= 0)
+    }
+    if (read_signed(w, s->c, entry_bytes) <= 0) {
         return lilac_sim_worker_trap(w, TRAP_STEP, s, 0);
+    }
     *runs = set_counter(w, s, read_entry(w->registers + s->a, entry_bytes, w->first_thread));
     return true;
 }
@@ -65,8 +71,9 @@ static const lilac_sim_step *innermost_loop(const lilac_sim_program *p, const li
     for (uint32_t k = number; k < p->step_count; k++) {
         const lilac_sim_step *back = &p->steps[k];
         if ((back->kind == STEP_JUMP_BACK || back->kind == STEP_LOOP_NEXT) &&
-            back->target <= number)
+            back->target <= number) {
             return back;
+        }
     }
     return NULL;
 }

@@ -17,8 +17,9 @@ typedef struct lilac_sim_transfer {
 } lilac_sim_transfer;
 
 void lilac_sim_copies_clear(lilac_sim_copies *c) {
-    for (uint32_t k = 0; k < c->allocated; k++)
+    for (uint32_t k = 0; k < c->allocated; k++) {
         lilac_heap_free(c->flying[k]);
+    }
     lilac_heap_free(c->flying);
     lilac_heap_free(c->commits);
     lilac_heap_free(c->landed_group);
@@ -60,12 +61,15 @@ static void read_sources(lilac_sim_worker *w, lilac_sim_transfer *copy,
                          uint8_t data[MAX_LANES][MOST_BYTES]) {
     uint64_t stripes;
     bool watched = lilac_sim_races_open(w, &copy->from, copy->buffers, copy->bytes, &stripes);
-    if (watched)
+    if (watched) {
         lilac_sim_races_load(w, copy->step, &copy->from, copy->buffers, copy->bytes);
-    for (uint32_t l = 0; l < copy->from.count; l++)
+    }
+    for (uint32_t l = 0; l < copy->from.count; l++) {
         memcpy(data[l], copy->from.host[l], copy->bytes);
-    if (watched)
+    }
+    if (watched) {
         lilac_sim_races_close(w, copy->step, stripes);
+    }
 }
 
 /* The source of a lane: aligned to the whole copy, however many bytes are read. */
@@ -99,8 +103,9 @@ static bool record(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_
     const lilac_sim_access *access = &w->program->accesses[step->access];
     lilac_sim_transfer *copy = NULL;
     for (uint32_t l = 0; l < lanes->count; l++) {
-        if (bytes_of(w, access, lanes->thread[l]) != bytes)
+        if (bytes_of(w, access, lanes->thread[l]) != bytes) {
             continue;
+        }
         if (!copy) {
             copy = new_copy(&w->copies);
             copy->step = step;
@@ -116,13 +121,16 @@ static bool record(lilac_sim_worker *w, const lilac_sim_step *step, const lilac_
         copy->to.thread[k] = lanes->thread[l];
         copy->to.address[k] = lanes->address[l];
         copy->to.host[k] = lanes->host[l];
-        if (bytes && !add_source(w, copy, lanes->thread[l]))
+        if (bytes && !add_source(w, copy, lanes->thread[l])) {
             return false;
+        }
     }
-    if (!copy || bytes == 0)
+    if (!copy || bytes == 0) {
         return true;
-    if (!lilac_sim_resolve_global(w, step, &copy->from, copy->buffers, bytes, true))
+    }
+    if (!lilac_sim_resolve_global(w, step, &copy->from, copy->buffers, bytes, true)) {
         return false;
+    }
     read_sources(w, copy, copy->data);
     lilac_sim_check_global_written(w, step, &copy->from, copy->buffers, bytes);
     w->counters.async_sectors +=
@@ -144,14 +152,17 @@ static bool start_warp(lilac_sim_worker *w, const lilac_sim_step *step,
         }
         seen |= 1u << bytes;
     }
-    for (uint32_t rest = seen; rest; rest &= rest - 1)
-        if (!record(w, step, lanes, (uint32_t)__builtin_ctz(rest)))
+    for (uint32_t rest = seen; rest; rest &= rest - 1) {
+        if (!record(w, step, lanes, (uint32_t)__builtin_ctz(rest))) {
             return false;
+        }
+    }
     lilac_sim_account_shared(w, step, lanes, size, false);
     for (uint32_t l = 0; l < lanes->count; l++) {
         memset(lanes->host[l], IN_FLIGHT, size);
-        for (uint32_t b = 0; b < size; b++)
+        for (uint32_t b = 0; b < size; b++) {
             w->shared.in_flight[lanes->address[l] + b]++;
+        }
     }
     return true;
 }
@@ -163,23 +174,27 @@ bool lilac_sim_copy_start(lilac_sim_worker *w, const lilac_sim_step *step) {
     w->snapshot.disturbed = true;
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
-        if (lanes.count == 0)
+        if (lanes.count == 0) {
             continue;
-        if (!lilac_sim_resolve_shared(w, step, access, &lanes, access->width))
+        }
+        if (!lilac_sim_resolve_shared(w, step, access, &lanes, access->width)) {
             return false;
+        }
         c->async_copies++;
         c->async_bytes += (uint64_t)lanes.count * access->width;
         c->async_wavefronts +=
             lilac_sim_count_wavefronts(&lanes, access->width, w->program->arch, false);
-        if (!start_warp(w, step, &lanes))
+        if (!start_warp(w, step, &lanes)) {
             return false;
+        }
     }
     return true;
 }
 
 void lilac_sim_copy_commit(lilac_sim_worker *w) {
-    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++)
+    for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         w->copies.commits[w->rank * w->program->warps + warp]++;
+    }
     w->snapshot.disturbed = true;
 }
 
@@ -188,11 +203,13 @@ void lilac_sim_copy_commit(lilac_sim_worker *w) {
 static void find_change(lilac_sim_worker *w, const lilac_sim_transfer *copy,
                         const lilac_sim_step *wait, uint8_t now[MAX_LANES][MOST_BYTES]) {
     for (uint32_t l = 0; l < copy->from.count; l++) {
-        if (memcmp(copy->data[l], now[l], copy->bytes) == 0)
+        if (memcmp(copy->data[l], now[l], copy->bytes) == 0) {
             continue;
+        }
         uint32_t b = 0;
-        while (copy->data[l][b] == now[l][b])
+        while (copy->data[l][b] == now[l][b]) {
             b++;
+        }
         w->counters.races++;
         lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_SOURCE_CHANGED,
                                                      .at = copy->step->source,
@@ -206,8 +223,9 @@ static void find_change(lilac_sim_worker *w, const lilac_sim_transfer *copy,
 
 /* The bytes of a lane's destination are no longer in flight. */
 static void settle(lilac_sim_worker *w, const lilac_sim_transfer *copy, uint32_t lane) {
-    for (uint32_t b = 0; b < w->program->accesses[copy->step->access].width; b++)
+    for (uint32_t b = 0; b < w->program->accesses[copy->step->access].width; b++) {
         w->shared.in_flight[copy->to.address[lane] + b]--;
+    }
 }
 
 /* As writes of a warp, or under its asynchronous clock. */
@@ -226,8 +244,9 @@ static void complete(lilac_sim_worker *w, lilac_sim_transfer *copy, const lilac_
         memcpy(copy->to.host[l], now[l], size);
         lilac_sim_shared_write(&w->shared, at, size, writer,
                                (uint32_t)(copy->step - w->program->steps), NULL);
-        if (w->poison.shared_live)
+        if (w->poison.shared_live) {
             memset(w->poison.shared + at, 0, size);
+        }
     }
 }
 
@@ -248,8 +267,9 @@ static void acquire_landed(lilac_sim_worker *w, const lilac_sim_step *wait) {
     const lilac_sim_copies *c = &w->copies;
     for (uint32_t k = w->first_warp; k < w->end_warp; k++) {
         uint32_t warp = w->rank * w->program->warps + k;
-        if (c->landed_epoch[warp] && covers(wait, c->landed_group[warp], c->commits[warp]))
+        if (c->landed_epoch[warp] && covers(wait, c->landed_group[warp], c->commits[warp])) {
             lilac_sim_shared_acquire_own(&w->shared, warp, c->landed_epoch[warp]);
+        }
     }
 }
 
@@ -274,22 +294,25 @@ void lilac_sim_copy_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
         lilac_sim_transfer *copy = c->flying[k];
         uint32_t thread = copy->to.thread[0];
         bool mine = copy->rank == w->rank && thread >= w->first_thread && thread < w->end_thread;
-        if (mine && covers(step, copy->group, c->commits[warp_of(w, thread)]))
+        if (mine && covers(step, copy->group, c->commits[warp_of(w, thread)])) {
             complete_for_warp(w, copy, step);
-        else
+        } else {
             keep(c, &kept, k);
+        }
     }
     c->count = kept;
-    if (w->program->async_clocks)
+    if (w->program->async_clocks) {
         lilac_sim_shared_tick(&w->shared);
+    }
     w->snapshot.disturbed = true;
 }
 
 static void land(lilac_sim_worker *w, lilac_sim_transfer *copy, const lilac_sim_arrival *arrival,
                  uint32_t writer) {
     complete(w, copy, arrival->step, writer);
-    if (copy->group > w->copies.landed_group[arrival->warp])
+    if (copy->group > w->copies.landed_group[arrival->warp]) {
         w->copies.landed_group[arrival->warp] = copy->group;
+    }
     w->copies.landed_epoch[arrival->warp] = w->shared.epoch;
 }
 
@@ -299,10 +322,11 @@ void lilac_sim_copies_land(lilac_sim_worker *w, const lilac_sim_arrival *arrival
     for (uint32_t k = 0; k < c->count; k++) {
         lilac_sim_transfer *copy = c->flying[k];
         if (copy->number < arrival->copies && copy->rank == arrival->rank &&
-            warp_of(w, copy->to.thread[0]) == arrival->warp)
+            warp_of(w, copy->to.thread[0]) == arrival->warp) {
             land(w, copy, arrival, writer);
-        else
+        } else {
             keep(c, &kept, k);
+        }
     }
     c->count = kept;
 }
@@ -316,8 +340,9 @@ void lilac_sim_copies_end(lilac_sim_worker *w) {
             keep(c, &kept, k);
             continue;
         }
-        for (uint32_t l = 0; l < copy->to.count; l++)
+        for (uint32_t l = 0; l < copy->to.count; l++) {
             settle(w, copy, l);
+        }
         w->counters.races++;
         lilac_sim_worker_find(w, (lilac_sim_finding){.kind = FINDING_NOT_AWAITED,
                                                      .at = copy->step->source,
@@ -337,8 +362,9 @@ static const lilac_sim_step *find_copy(const lilac_sim_worker *w, uint64_t at, u
         uint32_t bytes = w->program->accesses[copy->step->access].width;
         for (uint32_t l = 0; l < copy->to.count; l++) {
             uint64_t begin = copy->to.address[l];
-            if (begin >= at + size || at >= begin + bytes)
+            if (begin >= at + size || at >= begin + bytes) {
                 continue;
+            }
             *byte = begin > at ? begin : at;
             *warp =
                 copy->rank * w->program->warps + copy->to.thread[l] / w->program->arch->warp_size;
@@ -353,8 +379,9 @@ void lilac_sim_find_in_flight(lilac_sim_worker *w, const lilac_sim_step *step, u
     uint64_t byte = at;
     uint32_t warp = 0;
     const lilac_sim_step *copy = find_copy(w, at, size, &byte, &warp);
-    if (!copy)
+    if (!copy) {
         return;
+    }
     w->counters.races++;
     lilac_sim_worker_find(
         w, (lilac_sim_finding){.kind = load ? FINDING_READ_IN_FLIGHT : FINDING_WRITE_IN_FLIGHT,

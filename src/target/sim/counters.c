@@ -64,23 +64,30 @@ static uint64_t value_of(const lilac_sim_counters *counters, const counter_name 
 
 static void print_line(lilac_text *out, const char *name, uint64_t value) {
     lilac_text line = {0};
-    for (const char *c = name; *c; c++)
+    for (const char *c = name; *c; c++) {
         lilac_text_char(&line, *c == '_' ? ' ' : *c);
+    }
     lilac_text_printf(out, "%-24s %12llu\n", lilac_text_get(&line), (unsigned long long)value);
     lilac_text_clear(&line);
 }
 
 void lilac_sim_counters_print(lilac_text *out, const lilac_sim_counters *counters, bool zeros) {
-    for (size_t k = 0; k < NAMES; k++)
-        if (names[k].finding && (zeros || value_of(counters, &names[k])))
+    for (size_t k = 0; k < NAMES; k++) {
+        if (names[k].finding && (zeros || value_of(counters, &names[k]))) {
             print_line(out, names[k].name, value_of(counters, &names[k]));
-    for (size_t k = 0; k < NAMES; k++)
-        if (!names[k].finding && (zeros || value_of(counters, &names[k])))
+        }
+    }
+    for (size_t k = 0; k < NAMES; k++) {
+        if (!names[k].finding && (zeros || value_of(counters, &names[k]))) {
             print_line(out, names[k].name, value_of(counters, &names[k]));
-    for (uint32_t k = 0; k < LILAC_SIM_WIDTHS; k++)
-        if (zeros || counters->access_bits[k])
+        }
+    }
+    for (uint32_t k = 0; k < LILAC_SIM_WIDTHS; k++) {
+        if (zeros || counters->access_bits[k]) {
             lilac_text_printf(out, "accesses of %3u bits     %12llu\n", 8u << k,
                               (unsigned long long)counters->access_bits[k]);
+        }
+    }
 }
 
 void lilac_sim_counters_json(lilac_text *out, const lilac_sim_counters *counters) {

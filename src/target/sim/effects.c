@@ -13,8 +13,9 @@ void lilac_sim_vote(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lane_u8 *conditions = w->registers + s->a;
     const lane_u32 *words = (const void *)(w->registers + s->a);
     uint32_t some = 0;
-    for (uint32_t i = w->first_thread; i < w->end_thread && s->kind == STEP_VOTE; i++)
+    for (uint32_t i = w->first_thread; i < w->end_thread && s->kind == STEP_VOTE; i++) {
         some |= conditions[i];
+    }
     for (uint32_t first = w->first_thread; first < w->end_thread; first += size) {
         uint32_t any = s->immediate == VOTE_SOME ? some : 0, all = 1,
                  reduced = s->kind == STEP_REDUX ? words[first] : 0;
@@ -22,19 +23,22 @@ void lilac_sim_vote(lilac_sim_worker *w, const lilac_sim_step *s) {
             any |= conditions[first + lane];
             all &= conditions[first + lane];
         }
-        for (uint32_t lane = 1; lane < size && s->kind == STEP_REDUX; lane++)
+        for (uint32_t lane = 1; lane < size && s->kind == STEP_REDUX; lane++) {
             reduced = (uint32_t)lilac_sim_combine(s->immediate, LILAC_SIMT_I32, reduced,
                                                   words[first + lane], false);
+        }
         for (uint32_t lane = 0; lane < size; lane++) {
             uint32_t equal = 0;
-            for (uint32_t other = 0; other < size && s->kind == STEP_MATCH; other++)
+            for (uint32_t other = 0; other < size && s->kind == STEP_MATCH; other++) {
                 equal |= (uint32_t)(words[first + other] == words[first + lane]) << other;
-            if (s->kind == STEP_VOTE)
+            }
+            if (s->kind == STEP_VOTE) {
                 w->registers[s->out + first + lane] =
                     (uint8_t)((s->immediate == VOTE_ALL ? all : any) & 1);
-            else
+            } else {
                 ((lane_u32 *)(void *)(w->registers + s->out))[first + lane] =
                     s->kind == STEP_MATCH ? equal : reduced;
+            }
         }
     }
     w->counters.votes += w->end_warp - w->first_warp;
@@ -45,8 +49,9 @@ static void put_value(lilac_text *out, const lilac_simt_conversion *c, const uin
                       lilac_simt_type type, uint32_t thread) {
     char format[32];
     size_t length = (size_t)(c->end - c->begin);
-    if (length >= sizeof format)
+    if (length >= sizeof format) {
         return;
+    }
     memcpy(format, c->begin, length);
     format[length] = 0;
     if (c->letter == 'p') {
@@ -98,8 +103,9 @@ void lilac_sim_print(lilac_sim_worker *w, const lilac_sim_step *s) {
     lilac_sim_printed *printed = &w->printed[w->printed_count - 1];
     for (uint32_t t = w->first_thread; t < w->end_thread; t++) {
         bool active = access->predicate == LILAC_SIM_NONE || w->registers[access->predicate + t];
-        if (active && w->printed_bytes + w->text.length - printed->end < MOST_TEXT)
+        if (active && w->printed_bytes + w->text.length - printed->end < MOST_TEXT) {
             print_thread(w, s, t);
+        }
     }
     w->printed_bytes += w->text.length - printed->end;
     printed->end = w->text.length;

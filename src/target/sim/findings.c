@@ -30,8 +30,9 @@ void lilac_sim_worker_find(lilac_sim_worker *w, lilac_sim_finding finding) {
     for (uint32_t k = 0; k < w->finding_count; k++) {
         const lilac_sim_finding *f = &w->findings[k];
         if (lilac_sim_same_finding(f, &finding)) {
-            if (f->block / ctas <= cluster)
+            if (f->block / ctas <= cluster) {
                 return;
+            }
             replaced = k;
             full = false;
             break;
@@ -41,8 +42,9 @@ void lilac_sim_worker_find(lilac_sim_worker *w, lilac_sim_finding finding) {
             replaced = k;
         }
     }
-    if (full && replaced == w->finding_count)
+    if (full && replaced == w->finding_count) {
         return;
+    }
     if (replaced < w->finding_count) {
         w->finding_count--;
         memmove(w->findings + replaced, w->findings + replaced + 1,

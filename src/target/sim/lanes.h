@@ -35,16 +35,19 @@ static inline void fill_entries(uint8_t *array, uint32_t entry_bytes, uint32_t n
         memset(array, array[0], n);
         break;
     case 2:
-        for (uint32_t t = 1; t < n; t++)
+        for (uint32_t t = 1; t < n; t++) {
             ((lane_u16 *)(void *)array)[t] = ((lane_u16 *)(void *)array)[0];
+        }
         break;
     case 4:
-        for (uint32_t t = 1; t < n; t++)
+        for (uint32_t t = 1; t < n; t++) {
             ((lane_u32 *)(void *)array)[t] = ((lane_u32 *)(void *)array)[0];
+        }
         break;
     default:
-        for (uint32_t t = 1; t < n; t++)
+        for (uint32_t t = 1; t < n; t++) {
             ((lane_u64 *)(void *)array)[t] = ((lane_u64 *)(void *)array)[0];
+        }
         break;
     }
 }

@@ -58,12 +58,13 @@ static void any_rounding PARAMETERS {
                         : from_bytes == 4 ? ((const lane_u32 *)x)[i]
                                           : ((const lane_u64 *)x)[i];
         bits = lilac_scalar_encode(to, lilac_scalar_decode(from, bits), rounding, false);
-        if (to_bytes == 2)
+        if (to_bytes == 2) {
             ((lane_u16 *)out)[i] = (uint16_t)bits;
-        else if (to_bytes == 4)
+        } else if (to_bytes == 4) {
             ((lane_u32 *)out)[i] = (uint32_t)bits;
-        else
+        } else {
             ((lane_u64 *)out)[i] = bits;
+        }
     }
 }
 
@@ -102,20 +103,25 @@ FROM_INTEGER(i64, lane_u64)
 /* Chopped and held between the ends of a signed integer of `bits` bits. */
 static inline int64_t chop_signed(double value, int bits) {
     double end = ldexp(1.0, bits - 1);
-    if (value != value)
+    if (value != value) {
         return 0;
-    if (value >= end)
+    }
+    if (value >= end) {
         return (int64_t)((UINT64_C(1) << (bits - 1)) - 1);
-    if (value <= -end)
+    }
+    if (value <= -end) {
         return (int64_t)(0 - (UINT64_C(1) << (bits - 1)));
+    }
     return (int64_t)value;
 }
 
 static inline uint64_t chop_unsigned(double value, int bits) {
-    if (!(value > 0))
+    if (!(value > 0)) {
         return 0;
-    if (value >= ldexp(1.0, bits))
+    }
+    if (value >= ldexp(1.0, bits)) {
         return UINT64_MAX >> (64 - bits);
+    }
     return (uint64_t)value;
 }
 
@@ -146,9 +152,10 @@ static void small_unpack PARAMETERS {
     const lane_u16 *p = x;
     lilac_scalar scalar = (lilac_scalar)immediate;
     (void)y, (void)z;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         d[i] = (uint32_t)half_of_small(scalar, (uint8_t)(p[i] >> 8)) << 16 |
                half_of_small(scalar, (uint8_t)p[i]);
+    }
 }
 
 static void small_pack PARAMETERS {
@@ -198,25 +205,29 @@ lane_loop *lilac_sim_convert_loop(const lilac_simt_instruction *instruction, lil
     *immediate = instruction->scalar;
     switch (instruction->code) {
     case LILAC_SIMT_OP_FCVT:
-        if (!is_float(from) || !is_float(to) || instruction->detail > LILAC_ROUND_UP)
+        if (!is_float(from) || !is_float(to) || instruction->detail > LILAC_ROUND_UP) {
             return NULL;
-        if (instruction->detail == LILAC_ROUND_NEAREST_EVEN)
+        }
+        if (instruction->detail == LILAC_ROUND_NEAREST_EVEN) {
             return float_to_float[from - LILAC_SIMT_F16][to - LILAC_SIMT_F16];
+        }
         *immediate = (uint64_t)scalars[from - LILAC_SIMT_F16] |
                      (uint64_t)scalars[to - LILAC_SIMT_F16] << 8 |
                      (uint64_t)instruction->detail << 16;
         return any_rounding;
     case LILAC_SIMT_OP_S2F:
     case LILAC_SIMT_OP_U2F:
-        if (!is_integer(from) || !is_float(to))
+        if (!is_integer(from) || !is_float(to)) {
             return NULL;
+        }
         return (instruction->code == LILAC_SIMT_OP_S2F
                     ? signed_to_float
                     : unsigned_to_float)[from - LILAC_SIMT_I1][to - LILAC_SIMT_F16];
     case LILAC_SIMT_OP_F2S:
     case LILAC_SIMT_OP_F2U:
-        if (!is_float(from) || !is_integer(to))
+        if (!is_float(from) || !is_integer(to)) {
             return NULL;
+        }
         return (instruction->code == LILAC_SIMT_OP_F2S
                     ? float_to_signed
                     : float_to_unsigned)[from - LILAC_SIMT_F16][to - LILAC_SIMT_I1];

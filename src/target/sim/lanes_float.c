@@ -178,8 +178,9 @@ void lilac_sim_flush PARAMETERS {
     lane_f32 *d = out;
     const lane_f32 *p = x;
     (void)immediate, (void)y, (void)z;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         d[i] = flush_float(p[i]);
+    }
 }
 
 typedef lane_loop *const loops_by_type[4]; /* f16 bf16 f32 f64 */
@@ -240,26 +241,31 @@ lane_loop *lilac_sim_float_loop(const lilac_simt_instruction *instruction, lilac
                               : from == LILAC_SIMT_BF16X2 ? LILAC_SIMT_BF16
                                                           : from;
     *immediate = 0;
-    if (element < LILAC_SIMT_F16 || element > LILAC_SIMT_F64)
+    if (element < LILAC_SIMT_F16 || element > LILAC_SIMT_F64) {
         return NULL;
+    }
     uint32_t column = (uint32_t)(element - LILAC_SIMT_F16);
     if (instruction->code == LILAC_SIMT_OP_CMP) {
-        if (packed || to != LILAC_SIMT_I1 || instruction->detail >= LILAC_SIMT_COMPARE_COUNT)
+        if (packed || to != LILAC_SIMT_I1 || instruction->detail >= LILAC_SIMT_COMPARE_COUNT) {
             return NULL;
+        }
         return comparisons[instruction->detail][column];
     }
-    if (from != to)
+    if (from != to) {
         return NULL;
+    }
     if (lilac_simt_op_rounds((lilac_simt_opcode)instruction->code) &&
         instruction->detail != LILAC_ROUND_NEAREST_EVEN) {
         *immediate = instruction->detail;
         return directed[instruction->code][column];
     }
     if (instruction->flags & LILAC_SIMT_PROPAGATE_NAN) {
-        if (instruction->code == LILAC_SIMT_OP_FMIN)
+        if (instruction->code == LILAC_SIMT_OP_FMIN) {
             return least_with_nan[column];
-        if (instruction->code == LILAC_SIMT_OP_FMAX)
+        }
+        if (instruction->code == LILAC_SIMT_OP_FMAX) {
             return most_with_nan[column];
+        }
     }
     return arithmetic[instruction->code][column];
 }

@@ -104,16 +104,18 @@ static void mulwide_s PARAMETERS {
     lane_u64 *d = out;
     const lane_u32 *p = x, *q = y;
     (void)immediate, (void)z;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         d[i] = (uint64_t)((int64_t)(int32_t)p[i] * (int32_t)q[i]);
+    }
 }
 
 static void mulwide_u PARAMETERS {
     lane_u64 *d = out;
     const lane_u32 *p = x, *q = y;
     (void)immediate, (void)z;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         d[i] = (uint64_t)p[i] * q[i];
+    }
 }
 
 /* Byte k of the result is byte (nibble & 7) of the eight bytes of x and y, or its sign repeated
@@ -128,8 +130,9 @@ static void prmt PARAMETERS {
         for (uint32_t k = 0; k < 4; k++) {
             uint32_t nibble = selectors[i] >> 4 * k & 15;
             uint32_t byte = (uint32_t)(both >> 8 * (nibble & 7)) & 0xFF;
-            if (nibble & 8)
+            if (nibble & 8) {
                 byte = byte & 0x80 ? 0xFF : 0;
+            }
             result |= byte << 8 * k;
         }
         d[i] = result;
@@ -243,8 +246,9 @@ lane_loop *lilac_sim_pack_loop(lilac_simt_type part, lilac_simt_type whole) {
         {NULL, pack_lane_u16_lane_u16, pack_lane_u16_lane_u32, pack_lane_u16_lane_u64},
         {NULL, NULL, pack_lane_u32_lane_u32, pack_lane_u32_lane_u64},
         {NULL, NULL, NULL, pack_lane_u64_lane_u64}};
-    if (part == LILAC_SIMT_I1 || whole == LILAC_SIMT_I1)
+    if (part == LILAC_SIMT_I1 || whole == LILAC_SIMT_I1) {
         return NULL;
+    }
     return loops[size_class(part)][size_class(whole)];
 }
 
@@ -255,8 +259,9 @@ lane_loop *lilac_sim_unpack_loop(lilac_simt_type whole, lilac_simt_type part) {
         {NULL, unpack_lane_u16_lane_u16, unpack_lane_u32_lane_u16, unpack_lane_u64_lane_u16},
         {NULL, NULL, unpack_lane_u32_lane_u32, unpack_lane_u64_lane_u32},
         {NULL, NULL, NULL, unpack_lane_u64_lane_u64}};
-    if (part == LILAC_SIMT_I1 || whole == LILAC_SIMT_I1)
+    if (part == LILAC_SIMT_I1 || whole == LILAC_SIMT_I1) {
         return NULL;
+    }
     return loops[size_class(part)][size_class(whole)];
 }
 
@@ -323,8 +328,9 @@ lane_loop *lilac_sim_integer_loop(const lilac_simt_instruction *instruction, lil
     default:
         break;
     }
-    if (!is_integer(from) || !is_integer(to))
+    if (!is_integer(from) || !is_integer(to)) {
         return NULL;
+    }
     switch (instruction->code) {
     case LILAC_SIMT_OP_CMP:
         return instruction->detail <= LILAC_SIMT_UGE ? comparisons[instruction->detail][from]

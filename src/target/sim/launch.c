@@ -33,16 +33,18 @@ static bool check_tensor_maps(lilac_context *context, const lilac_sim_launch *la
     for (uint32_t k = 0; k < kernel->parameter_count; k++) {
         const char *name = kernel->parameters[k].name ? kernel->parameters[k].name : "?";
         uint64_t number = launch->arguments[k];
-        if (!kernel->parameters[k].is_tensor_map)
+        if (!kernel->parameters[k].is_tensor_map) {
             continue;
+        }
         if (number >= launch->tensor_map_count) {
             lilac_error(context, NOWHERE, kernel->location, "tensor-map",
                         "parameter '%s' is tensor map %llu, and the launch has %u tensor maps",
                         name, (unsigned long long)number, launch->tensor_map_count);
             return false;
         }
-        if (!lilac_tensor_map_check(context, &launch->tensor_maps[number], name))
+        if (!lilac_tensor_map_check(context, &launch->tensor_maps[number], name)) {
             return false;
+        }
     }
     return true;
 }
@@ -79,10 +81,12 @@ static bool check_shape(lilac_context *context, const lilac_sim_launch *launch) 
 static int by_address(const void *a, const void *b) {
     const lilac_sim_buffer *x = *(const lilac_sim_buffer *const *)a;
     const lilac_sim_buffer *y = *(const lilac_sim_buffer *const *)b;
-    if (x->address != y->address)
+    if (x->address != y->address) {
         return x->address < y->address ? -1 : 1;
-    if (x->size != y->size)
+    }
+    if (x->size != y->size) {
         return x->size < y->size ? -1 : 1;
+    }
     return x < y ? -1 : x > y; /* entries of one array */
 }
 
@@ -118,8 +122,9 @@ static uint32_t choose_threads(const lilac_sim_launch *launch, uint64_t clusters
         long cores = sysconf(_SC_NPROCESSORS_ONLN);
         threads = cores > 0 ? (uint64_t)cores : 1;
     }
-    if (threads > 256)
+    if (threads > 256) {
         threads = 256;
+    }
     return (uint32_t)(threads < clusters ? threads : clusters);
 }
 
@@ -129,15 +134,17 @@ static void add_counters(lilac_sim_counters *sum, const lilac_sim_counters *part
     uint64_t to[sizeof *sum / sizeof(uint64_t)], from[sizeof *sum / sizeof(uint64_t)];
     memcpy(to, sum, sizeof to);
     memcpy(from, part, sizeof from);
-    for (size_t k = 0; k < sizeof to / sizeof *to; k++)
+    for (size_t k = 0; k < sizeof to / sizeof *to; k++) {
         to[k] += from[k];
+    }
     memcpy(sum, to, sizeof to);
 }
 
 static int by_cluster(const void *a, const void *b) {
     const lilac_sim_printed *x = a, *y = b;
-    if (x->cluster != y->cluster)
+    if (x->cluster != y->cluster) {
         return x->cluster < y->cluster ? -1 : 1;
+    }
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
@@ -147,12 +154,14 @@ static void sort_records(lilac_sim_worker *w) {
     for (uint32_t k = 1; k < w->finding_count; k++) {
         lilac_sim_finding finding = w->findings[k];
         uint32_t at = k;
-        for (; at > 0 && w->findings[at - 1].block / ctas > finding.block / ctas; at--)
+        for (; at > 0 && w->findings[at - 1].block / ctas > finding.block / ctas; at--) {
             w->findings[at] = w->findings[at - 1];
+        }
         w->findings[at] = finding;
     }
-    if (w->printed_count > 1)
+    if (w->printed_count > 1) {
         qsort(w->printed, w->printed_count, sizeof *w->printed, by_cluster);
+    }
 }
 
 /* The launch's first findings: no cluster has two workers, so the least cluster among the heads of
@@ -171,17 +180,21 @@ static void report_findings(lilac_context *context, const lilac_sim_launch *laun
             const lilac_sim_worker *w = &s->workers[k];
             if (head[k] < w->finding_count &&
                 (best == count || w->findings[head[k]].block / ctas <
-                                      s->workers[best].findings[head[best]].block / ctas))
+                                      s->workers[best].findings[head[best]].block / ctas)) {
                 best = k;
+            }
         }
-        if (best == count)
+        if (best == count) {
             break;
+        }
         const lilac_sim_finding *f = &s->workers[best].findings[head[best]++];
         bool known = f->block / ctas > last || told_of[f->kind] == LILAC_SIM_FINDINGS;
-        for (uint32_t k = 0; k < told_count && !known; k++)
+        for (uint32_t k = 0; k < told_count && !known; k++) {
             known = lilac_sim_same_finding(&told[k], f);
-        if (known)
+        }
+        if (known) {
             continue;
+        }
         told_of[f->kind]++;
         told[told_count++] = *f;
         lilac_sim_report_finding(context, launch, memory, f);
@@ -206,14 +219,16 @@ static void give_printed(lilac_context *context, const lilac_sim_launch *launch,
                 of = k;
             }
         }
-        if (!next || next->cluster > last)
+        if (!next || next->cluster > last) {
             break;
+        }
         head[of]++;
         lilac_text_put(out, s->workers[of].text.bytes + next->begin, next->end - next->begin);
     }
-    if (!launch->printed && gathered.length)
+    if (!launch->printed && gathered.length) {
         lilac_warning(context, NOWHERE, launch->kernel->location, "printed",
                       "kernel '%s' prints\n%s", launch->kernel->name, lilac_text_get(&gathered));
+    }
     lilac_text_clear(&gathered);
     lilac_heap_free(head);
 }
@@ -238,11 +253,13 @@ static bool report_end(lilac_context *context, const lilac_sim_launch *launch,
     uint64_t first = atomic_load(&s->first);
     for (uint32_t k = 0; k < s->count; k++) {
         const lilac_sim_worker *w = &s->workers[k];
-        if (w->trap.kind != TRAP_NONE && w->trap.block / launch->kernel->num_ctas == first)
+        if (w->trap.kind != TRAP_NONE && w->trap.block / launch->kernel->num_ctas == first) {
             lilac_sim_report_trap(context, launch, memory, &w->trap);
+        }
     }
-    if (first == s->clusters && atomic_load(&s->stall) != STALL_NONE)
+    if (first == s->clusters && atomic_load(&s->stall) != STALL_NONE) {
         lilac_sim_report_stall(context, launch, s);
+    }
     return first == s->clusters && atomic_load(&s->stall) == STALL_NONE;
 }
 
@@ -275,12 +292,14 @@ static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
     give_printed(context, launch, &s, s.count);
     report_findings(context, launch, memory, &s, s.count);
     bool done = report_end(context, launch, memory, &s);
-    for (uint32_t k = 0; k < s.count; k++)
+    for (uint32_t k = 0; k < s.count; k++) {
         lilac_sim_worker_clear(&s.workers[k]);
+    }
     lilac_heap_free(s.workers);
     pthread_mutex_destroy(&s.lock);
-    if (!done)
+    if (!done) {
         *counters = (lilac_sim_counters){0};
+    }
     return done;
 }
 
@@ -291,8 +310,9 @@ bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
     assert(launch->buffers || launch->buffer_count == 0);
     *counters = (lilac_sim_counters){0};
     if (!lilac_simt_verify(launch->kernel->module) || !check_shape(context, launch) ||
-        !check_tensor_maps(context, launch))
+        !check_tensor_maps(context, launch)) {
         return false;
+    }
     uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
     lilac_sim_races races = {0};

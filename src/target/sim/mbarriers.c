@@ -11,8 +11,9 @@ static void release_memory(lilac_sim_mbarrier *b) {
 }
 
 void lilac_sim_mbarriers_forget(lilac_sim_mbarriers *all) {
-    for (uint32_t k = 0; k < all->count; k++)
+    for (uint32_t k = 0; k < all->count; k++) {
         release_memory(&all->live[k]);
+    }
     all->count = all->arrival_count = 0;
 }
 
@@ -23,9 +24,11 @@ void lilac_sim_mbarriers_clear(lilac_sim_mbarriers *all) {
 }
 
 const lilac_sim_mbarrier *lilac_sim_mbarrier_at(const lilac_sim_worker *w, uint64_t place) {
-    for (uint32_t k = 0; k < w->mbarriers.count; k++)
-        if (w->mbarriers.live[k].place == place)
+    for (uint32_t k = 0; k < w->mbarriers.count; k++) {
+        if (w->mbarriers.live[k].place == place) {
             return &w->mbarriers.live[k];
+        }
+    }
     return NULL;
 }
 
@@ -55,10 +58,12 @@ static bool trap(lilac_sim_worker *w, lilac_sim_trap_kind kind, const lilac_sim_
 
 static bool end_phase(lilac_sim_worker *w, lilac_sim_mbarrier *b, const lilac_sim_step *step,
                       uint32_t thread) {
-    if (b->now.pending == 0 && b->now.bytes < 0)
+    if (b->now.pending == 0 && b->now.bytes < 0) {
         return trap(w, TRAP_MBARRIER_BYTES, step, thread, b->place, b);
-    if (b->now.pending || b->now.bytes)
+    }
+    if (b->now.pending || b->now.bytes) {
         return true;
+    }
     uint32_t *clock = b->complete;
     b->complete = b->gathered;
     b->gathered = clock;
@@ -84,8 +89,9 @@ static bool arrive(lilac_sim_worker *w, lilac_sim_mbarrier *b, const lilac_sim_s
 bool lilac_sim_mbarrier_complete(lilac_sim_worker *w, const lilac_sim_step *step, uint64_t place,
                                  uint32_t bytes, uint32_t writer) {
     lilac_sim_mbarrier *b = find(w, place);
-    if (!b)
+    if (!b) {
         return trap(w, TRAP_MBARRIER_NONE, step, 0, place, NULL);
+    }
     b->gathered[writer] = w->shared.epoch;
     b->now.bytes -= bytes;
     b->last = step;
@@ -99,8 +105,9 @@ static bool init(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t threa
                  uint32_t count) {
     lilac_sim_mbarriers *all = &w->mbarriers;
     const lilac_sim_mbarrier *old = find(w, place);
-    if (old)
+    if (old) {
         return trap(w, TRAP_MBARRIER_INIT, step, thread, place, old);
+    }
     if (count == 0 || count > MOST) {
         w->trap.size = count;
         return trap(w, TRAP_MBARRIER_RANGE, step, thread, place, NULL);
@@ -141,8 +148,9 @@ static bool is_complete(const lilac_sim_mbarrier *b, uint32_t parity) {
 static void find_missed(lilac_sim_worker *w, const lilac_sim_mbarrier *b,
                         const lilac_sim_step *step, uint32_t parity, uint32_t warp) {
     uint64_t missed = b->now.number - b->seen[warp];
-    if (missed < (is_complete(b, parity) ? 3u : 2u))
+    if (missed < (is_complete(b, parity) ? 3u : 2u)) {
         return;
+    }
     w->counters.races++;
     lilac_sim_worker_find(
         w, (lilac_sim_finding){.kind = FINDING_MBARRIER_MISSED,
@@ -173,17 +181,23 @@ static lilac_sim_mbarrier *begin_wait(lilac_sim_worker *w, const lilac_sim_step 
     uint64_t place = UINT64_MAX;
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
-        for (uint32_t l = 0; l < lanes.count; l++)
-            if (lanes.address[l] != lanes.address[0] || (parities[lanes.thread[l]] & 1) != *parity)
+        for (uint32_t l = 0; l < lanes.count; l++) {
+            if (lanes.address[l] != lanes.address[0] ||
+                (parities[lanes.thread[l]] & 1) != *parity) {
                 return lilac_sim_worker_trap(w, TRAP_DIVERGENT, step, lanes.thread[l]), NULL;
-        if (!lilac_sim_resolve_shared(w, step, access, &lanes, OBJECT))
+            }
+        }
+        if (!lilac_sim_resolve_shared(w, step, access, &lanes, OBJECT)) {
             return NULL;
-        if (place != UINT64_MAX && lanes.address[0] != place)
+        }
+        if (place != UINT64_MAX && lanes.address[0] != place) {
             return lilac_sim_worker_trap(w, TRAP_DIVERGENT, step, lanes.thread[0]), NULL;
+        }
         place = lanes.address[0];
         b = find(w, place);
-        if (!b)
+        if (!b) {
             return trap(w, TRAP_MBARRIER_NONE, step, lanes.thread[0], place, NULL), NULL;
+        }
         lanes.count = 1;
         lilac_sim_account_shared(w, step, &lanes, OBJECT, false);
     }
@@ -192,8 +206,9 @@ static lilac_sim_mbarrier *begin_wait(lilac_sim_worker *w, const lilac_sim_step 
 
 bool lilac_sim_mbarrier_passes(lilac_sim_worker *w, lilac_sim_waiting *waiting) {
     lilac_sim_mbarrier *b = find(w, waiting->place);
-    if (!is_complete(b, waiting->parity))
+    if (!is_complete(b, waiting->parity)) {
         return false;
+    }
     for (uint32_t k = w->first_warp; k < w->end_warp; k++) {
         uint32_t warp = w->rank * w->program->warps + k;
         find_missed(w, b, waiting->step, waiting->parity, warp);
@@ -207,12 +222,15 @@ bool lilac_sim_mbarrier_wait(lilac_sim_worker *w, const lilac_sim_step *step,
                              lilac_sim_waiting *waiting) {
     uint32_t parity;
     lilac_sim_mbarrier *b = begin_wait(w, step, &parity);
-    if (!b)
+    if (!b) {
         return false;
+    }
     *waiting = (lilac_sim_waiting){.step = step, .place = b->place, .parity = parity};
-    if (!lilac_sim_mbarrier_passes(w, waiting))
-        for (uint32_t k = w->first_warp; k < w->end_warp; k++)
+    if (!lilac_sim_mbarrier_passes(w, waiting)) {
+        for (uint32_t k = w->first_warp; k < w->end_warp; k++) {
             find_missed(w, b, step, parity, w->rank * w->program->warps + k);
+        }
+    }
     return true;
 }
 
@@ -220,12 +238,14 @@ static bool try_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     uint32_t parity;
     lilac_sim_mbarrier *b = begin_wait(w, step, &parity);
-    if (!b)
+    if (!b) {
         return false;
+    }
     bool complete = is_complete(b, parity);
     memset(w->registers + access->values[0] + w->first_thread, complete, w->threads);
-    for (uint32_t k = w->first_warp; k < w->end_warp && complete; k++)
+    for (uint32_t k = w->first_warp; k < w->end_warp && complete; k++) {
         acquire(w, b, w->rank * w->program->warps + k);
+    }
     /* a loop around it goes on when what it waits for has arrived */
     return complete || lilac_sim_land_oldest(w) || w->trap.kind == TRAP_NONE;
 }
@@ -236,11 +256,13 @@ static bool act(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread
     const lilac_sim_access *access = &w->program->accesses[step->access];
     const lane_u32 *operands = (const void *)(w->registers + access->others[0]);
     uint32_t operand = access->others[0] == LILAC_SIM_NONE ? 1 : operands[thread];
-    if (step->immediate == LILAC_SIMT_OP_MBARRIER_INIT)
+    if (step->immediate == LILAC_SIMT_OP_MBARRIER_INIT) {
         return init(w, step, thread, place, operand);
+    }
     lilac_sim_mbarrier *b = find(w, place);
-    if (!b)
+    if (!b) {
         return trap(w, TRAP_MBARRIER_NONE, step, thread, place, NULL);
+    }
     if (step->immediate == LILAC_SIMT_OP_MBARRIER_INVALIDATE) {
         invalidate(w, b);
         return true;
@@ -252,8 +274,9 @@ static bool act(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread
     uint32_t warp = warp_of(w, thread);
     lilac_sim_shared_release(&w->shared, warp, b->gathered);
     lilac_sim_order_release(w, warp, &b->gathered_known);
-    if (step->immediate != LILAC_SIMT_OP_MBARRIER_EXPECT)
+    if (step->immediate != LILAC_SIMT_OP_MBARRIER_EXPECT) {
         return arrive(w, b, step, thread, operand);
+    }
     b->now.bytes += operand;
     return arrive(w, b, step, thread, 1);
 }
@@ -263,10 +286,12 @@ static bool record_arrivals(lilac_sim_worker *w, const lilac_sim_step *step,
                             const lilac_sim_active *lanes) {
     lilac_sim_mbarriers *all = &w->mbarriers;
     for (uint32_t l = 0, last; l < lanes->count; l = last) {
-        for (last = l; last < lanes->count && lanes->address[last] == lanes->address[l]; last++)
+        for (last = l; last < lanes->count && lanes->address[last] == lanes->address[l]; last++) {
             ;
-        if (!find(w, lanes->address[l]))
+        }
+        if (!find(w, lanes->address[l])) {
             return trap(w, TRAP_MBARRIER_NONE, step, lanes->thread[l], lanes->address[l], NULL);
+        }
         if (all->arrival_count == all->arrival_capacity) {
             all->arrival_capacity = all->arrival_capacity * 2 + 16;
             all->arrivals =
@@ -285,16 +310,18 @@ static bool record_arrivals(lilac_sim_worker *w, const lilac_sim_step *step,
 
 static bool fire_arrival(lilac_sim_worker *w) {
     lilac_sim_mbarriers *all = &w->mbarriers;
-    if (all->arrival_count == 0)
+    if (all->arrival_count == 0) {
         return false;
+    }
     lilac_sim_arrival arrival = all->arrivals[0];
     uint32_t writer = w->shared.blocks * w->shared.warps + arrival.warp;
     uint32_t thread = arrival.warp % w->program->warps * w->program->arch->warp_size;
     memmove(all->arrivals, all->arrivals + 1, sizeof *all->arrivals * --all->arrival_count);
     lilac_sim_copies_land(w, &arrival, writer);
     lilac_sim_mbarrier *b = find(w, arrival.place);
-    if (!b)
+    if (!b) {
         return trap(w, TRAP_MBARRIER_NONE, arrival.step, thread, arrival.place, NULL);
+    }
     b->gathered[writer] = w->shared.epoch;
     lilac_sim_shared_tick(&w->shared);
     return arrive(w, b, arrival.step, thread, arrival.threads);
@@ -303,12 +330,14 @@ static bool fire_arrival(lilac_sim_worker *w) {
 bool lilac_sim_land_oldest(lilac_sim_worker *w) {
     uint32_t rank = w->rank;
     uint64_t block = w->block;
-    if (w->mbarriers.arrival_count == 0)
+    if (w->mbarriers.arrival_count == 0) {
         return lilac_sim_bulk_land(w);
+    }
     w->rank = w->mbarriers.arrivals[0].rank;
     w->block = block - rank + w->rank;
-    if (!fire_arrival(w))
+    if (!fire_arrival(w)) {
         return false; /* a trap keeps its block */
+    }
     w->rank = rank;
     w->block = block;
     return true;
@@ -318,25 +347,32 @@ bool lilac_sim_mbarrier_step(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     lilac_sim_active lanes;
     w->snapshot.disturbed = true;
-    if (step->immediate == LILAC_SIMT_OP_MBARRIER_TRY_WAIT)
+    if (step->immediate == LILAC_SIMT_OP_MBARRIER_TRY_WAIT) {
         return try_wait(w, step);
+    }
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
-        if (lanes.count == 0)
-            continue;
-        if (!lilac_sim_resolve_shared(w, step, access, &lanes, OBJECT))
-            return false;
-        if (step->immediate == LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER)
-            lilac_sim_account_reach(w, step, &lanes);
-        lilac_sim_account_shared(w, step, &lanes, OBJECT, false);
-        if (step->immediate == LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE) {
-            if (!record_arrivals(w, step, &lanes))
-                return false;
+        if (lanes.count == 0) {
             continue;
         }
-        for (uint32_t l = 0; l < lanes.count; l++)
-            if (!act(w, step, lanes.thread[l], lanes.address[l]))
+        if (!lilac_sim_resolve_shared(w, step, access, &lanes, OBJECT)) {
+            return false;
+        }
+        if (step->immediate == LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER) {
+            lilac_sim_account_reach(w, step, &lanes);
+        }
+        lilac_sim_account_shared(w, step, &lanes, OBJECT, false);
+        if (step->immediate == LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE) {
+            if (!record_arrivals(w, step, &lanes)) {
                 return false;
+            }
+            continue;
+        }
+        for (uint32_t l = 0; l < lanes.count; l++) {
+            if (!act(w, step, lanes.thread[l], lanes.address[l])) {
+                return false;
+            }
+        }
         lilac_sim_shared_tick(&w->shared);
     }
     return true;
@@ -349,8 +385,9 @@ void lilac_sim_mbarriers_end(lilac_sim_worker *w) {
     for (uint32_t k = 0; k < w->mbarriers.count; k++) {
         const lilac_sim_mbarrier *b = &w->mbarriers.live[k];
         uint32_t rank = (uint32_t)(b->place / w->shared.stride);
-        if (b->now.pending == b->now.count && b->now.bytes == 0)
+        if (b->now.pending == b->now.count && b->now.bytes == 0) {
             continue;
+        }
         w->counters.races++;
         lilac_sim_worker_find(
             w, (lilac_sim_finding){.kind = FINDING_MBARRIER_UNFINISHED,

@@ -24,8 +24,9 @@ static uint32_t transaction_wavefronts(const lilac_sim_active *lanes, uint32_t f
         least = at < least ? at : least;
         greatest = at + words - 1 > greatest ? at + words - 1 : greatest;
     }
-    if (greatest - least < arch->banks)
+    if (greatest - least < arch->banks) {
         return 1; /* no two words here share a bank */
+    }
     memset(depth, 0, sizeof depth);
     for (uint32_t l = first; l < last; l++) {
         for (uint32_t k = 0; k < words; k++) {
@@ -36,8 +37,9 @@ static uint32_t transaction_wavefronts(const lilac_sim_active *lanes, uint32_t f
                 entry = next[entry];
                 seen--;
             }
-            if (seen > 0)
+            if (seen > 0) {
                 continue;
+            }
             word[count] = at;
             next[count] = depth[bank] ? head[bank] : 0;
             head[bank] = (uint16_t)count++;
@@ -53,8 +55,9 @@ static bool are_copies(const lilac_sim_active *lanes, uint32_t distance) {
     uint64_t seen = 0;
     for (uint32_t l = 0; l < lanes->count; l++) {
         uint32_t lane = lanes->thread[l] % MAX_LANES, other = lane ^ distance;
-        if ((seen >> other & 1) && address[other] != lanes->address[l])
+        if ((seen >> other & 1) && address[other] != lanes->address[l]) {
             return false;
+        }
         address[lane] = lanes->address[l];
         seen |= UINT64_C(1) << lane;
     }
@@ -65,13 +68,16 @@ uint32_t lilac_sim_count_wavefronts(const lilac_sim_active *lanes, uint32_t size
                                     const lilac_arch *arch, bool load) {
     uint32_t words = size > arch->bank_bytes ? size / arch->bank_bytes : 1;
     uint32_t group = arch->banks / words, wavefronts = 0;
-    if (load && words > 1 && (are_copies(lanes, 1) || are_copies(lanes, 2)))
+    if (load && words > 1 && (are_copies(lanes, 1) || are_copies(lanes, 2))) {
         group *= 2;
+    }
     for (uint32_t first = 0, last; first < lanes->count; first = last) {
         uint32_t which = lanes->thread[first] % arch->warp_size / group;
-        for (last = first; last < lanes->count; last++)
-            if (lanes->thread[last] % arch->warp_size / group != which)
+        for (last = first; last < lanes->count; last++) {
+            if (lanes->thread[last] % arch->warp_size / group != which) {
                 break;
+            }
+        }
         wavefronts += transaction_wavefronts(lanes, first, last, words, arch);
     }
     return wavefronts;
@@ -90,8 +96,9 @@ static uint32_t count_cluster_wavefronts(const lilac_sim_active *lanes, uint32_t
                 part.address[part.count++] = lanes->address[l];
             }
         }
-        if (part.count > 0)
+        if (part.count > 0) {
             wavefronts += lilac_sim_count_wavefronts(&part, size, w->program->arch, load);
+        }
     }
     return wavefronts;
 }
@@ -132,8 +139,9 @@ static void find_unwritten(lilac_sim_worker *w, const lilac_sim_step *step, uint
 
 static bool any_in_flight(const lilac_sim_shared *s, uint64_t at, uint32_t size) {
     bool any = false;
-    for (uint32_t b = 0; b < size; b++)
+    for (uint32_t b = 0; b < size; b++) {
         any |= s->in_flight[at + b] != 0;
+    }
     return any;
 }
 
@@ -156,28 +164,32 @@ void lilac_sim_account_shared(lilac_sim_worker *w, const lilac_sim_step *step,
         uint64_t at = lanes->address[l];
         bool flies = s->in_flight && any_in_flight(s, at, size);
         lilac_sim_conflict *wanted = conflict.kind == CONFLICT_NONE && !flies ? &conflict : NULL;
-        if (flies && !in_flight)
+        if (flies && !in_flight) {
             lilac_sim_find_in_flight(w, step, lanes->thread[l], at, size, load);
+        }
         in_flight |= flies;
         if (load ||
             (step->kind == STEP_ATOMIC_SHARED && step->immediate != LILAC_SIMT_ATOMIC_EXCHANGE)) {
             const uint8_t *hole = unwritten ? NULL : memchr(s->written + at, 0, size);
-            if (hole)
+            if (hole) {
                 find_unwritten(w, step, lanes->thread[l], (uint64_t)(hole - s->written));
+            }
             unwritten |= hole != NULL;
         }
-        if (load)
+        if (load) {
             lilac_sim_shared_read(s, at, size, warp, index, wanted);
-        else if (atomic)
+        } else if (atomic) {
             lilac_sim_shared_atomic(s, at, size, warp, index, wanted);
-        else
+        } else {
             lilac_sim_shared_write(s, at, size, warp, index, wanted);
+        }
         if (s->proxies.writes && !load) {
             lilac_sim_proxies_write(w, step, lanes->thread[l], at, size);
             lilac_sim_bulk_find_written(w, step, lanes->thread[l], at, size);
         }
-        if (wanted && conflict.kind != CONFLICT_NONE)
+        if (wanted && conflict.kind != CONFLICT_NONE) {
             find_race(w, step, &conflict, lanes->thread[l], at);
+        }
     }
 }
 
@@ -198,8 +210,9 @@ void lilac_sim_account_reach(lilac_sim_worker *w, const lilac_sim_step *step,
     bool found = false;
     for (uint32_t l = 0; l < lanes->count; l++) {
         uint32_t rank = (uint32_t)(lanes->address[l] / w->shared.stride);
-        if (rank == w->rank)
+        if (rank == w->rank) {
             continue;
+        }
         uint32_t warp = lanes->thread[l] / w->program->arch->warp_size;
         lilac_sim_finding finding = {.kind = FINDING_NOT_BEGUN,
                                      .at = step->source,
@@ -241,15 +254,19 @@ bool lilac_sim_resolve_shared(lilac_sim_worker *w, const lilac_sim_step *step,
             rank = mapped ? mapped - 1 : rank;
         }
         w->trap.rank = (uint32_t)(rank < s->blocks ? rank : s->blocks);
-        if (rank >= s->blocks)
+        if (rank >= s->blocks) {
             return lilac_sim_trap_access(w, step, TRAP_RANK, lanes, l, size);
+        }
         lanes->address[l] = address;
-        if (size > s->size || address > s->size - size)
+        if (size > s->size || address > s->size - size) {
             return lilac_sim_trap_access(w, step, TRAP_SHARED_BOUNDS, lanes, l, size);
-        if (address & (size - 1))
+        }
+        if (address & (size - 1)) {
             return lilac_sim_trap_access(w, step, TRAP_MISALIGNED, lanes, l, size);
-        if (access->end && (address < access->begin || address + size > access->end))
+        }
+        if (access->end && (address < access->begin || address + size > access->end)) {
             return lilac_sim_trap_access(w, step, TRAP_INTERVAL, lanes, l, size);
+        }
         lanes->address[l] += rank * s->stride;
         lanes->host[l] = s->bytes + lanes->address[l];
     }
@@ -263,18 +280,23 @@ bool lilac_sim_access_shared(lilac_sim_worker *w, const lilac_sim_step *step) {
     uint32_t size = access->count * access->width;
     lilac_sim_counters *c = &w->counters;
     lilac_sim_active lanes;
-    if (load)
+    if (load) {
         lilac_sim_give_others(w, access);
+    }
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
-        if (lanes.count == 0)
+        if (lanes.count == 0) {
             continue;
-        if (!lilac_sim_resolve_shared(w, step, access, &lanes, size))
+        }
+        if (!lilac_sim_resolve_shared(w, step, access, &lanes, size)) {
             return lilac_sim_poison_blame(w, step, access);
-        if (w->poison.live)
+        }
+        if (w->poison.live) {
             lilac_sim_poison_shared(w, step, access, &lanes, load);
-        if (lanes.count == 0)
+        }
+        if (lanes.count == 0) {
             continue;
+        }
         *(load ? &c->shared_loads : &c->shared_stores) += 1;
         *(load ? &c->shared_load_wavefronts : &c->shared_store_wavefronts) +=
             cluster ? count_cluster_wavefronts(&lanes, size, w, load)
@@ -308,13 +330,15 @@ static void move_matrices(lilac_sim_worker *w, const lilac_sim_access *access,
             (lane_u16 *)(void *)(w->registers + access->values[k]) + 2 * (size_t)first;
         for (uint32_t h = 0; h < 64; h++) {
             uint8_t *place = half_of(lanes->host + ROWS * k, h / 2, h % 2, transposed);
-            if (load)
+            if (load) {
                 memcpy(&halves[h], place, sizeof *halves);
-            else
+            } else {
                 memcpy(place, &halves[h], sizeof *halves);
-            if (w->poison.live)
+            }
+            if (w->poison.live) {
                 lilac_sim_poison_half(w, access->values[k], h % 2, first + h / 2,
                                       (uint64_t)(place - w->shared.bytes), load);
+            }
         }
     }
 }
@@ -323,12 +347,15 @@ static void move_matrices(lilac_sim_worker *w, const lilac_sim_access *access,
 static bool agree_in_warp(lilac_sim_worker *w, const lilac_sim_step *step,
                           const lilac_sim_access *access, uint32_t first, bool *active) {
     *active = true;
-    if (access->predicate == LILAC_SIM_NONE)
+    if (access->predicate == LILAC_SIM_NONE) {
         return true;
+    }
     const lane_u8 *predicate = w->registers + access->predicate + first;
-    for (uint32_t l = 1; l < w->program->arch->warp_size; l++)
-        if (predicate[l] != predicate[0])
+    for (uint32_t l = 1; l < w->program->arch->warp_size; l++) {
+        if (predicate[l] != predicate[0]) {
             return lilac_sim_worker_trap(w, TRAP_PREDICATE, step, first + l);
+        }
+    }
     *active = predicate[0];
     return true;
 }
@@ -340,14 +367,17 @@ bool lilac_sim_access_matrix(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_active lanes;
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         uint32_t first = warp * w->program->arch->warp_size;
-        if (!agree_in_warp(w, step, access, first, &active))
+        if (!agree_in_warp(w, step, access, first, &active)) {
             return false;
-        if (!active)
+        }
+        if (!active) {
             continue;
+        }
         lilac_sim_gather(&lanes, w, access, warp, true);
         lanes.count = ROWS * access->count; /* lanes beyond give no address */
-        if (!lilac_sim_resolve_shared(w, step, access, &lanes, ROW_BYTES))
+        if (!lilac_sim_resolve_shared(w, step, access, &lanes, ROW_BYTES)) {
             return false;
+        }
         *(load ? &c->shared_loads : &c->shared_stores) += 1;
         *(load ? &c->matrix_loads : &c->matrix_stores) += 1;
         *(load ? &c->shared_load_wavefronts : &c->shared_store_wavefronts) +=

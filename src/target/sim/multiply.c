@@ -33,14 +33,16 @@ double lilac_sim_matrix_number(lilac_matrix_type type, uint64_t bits) {
 
 void lilac_sim_matrix_word(lilac_matrix_type type, uint64_t word, double *to) {
     uint32_t bits = lilac_matrix_type_bits(type), count = bits >= 32 ? 1 : 32 / bits;
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         to[k] = lilac_sim_matrix_number(type, bits >= 32 ? word : word >> (k * bits));
+    }
 }
 
 /* The bits of a sum of integers. */
 static uint64_t integer_bits(double sum, bool saturate) {
-    if (saturate)
+    if (saturate) {
         sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
+    }
     return (uint32_t)(int64_t)sum;
 }
 
@@ -49,14 +51,17 @@ uint64_t lilac_sim_matrix_dot(const lilac_sim_matrix *m, const lilac_sim_factors
     const double *a = f->a + (size_t)row * m->shape.k, *b = f->b + (size_t)column * m->shape.k;
     double sum = 0, before = lilac_sim_matrix_number(m->shape.d, c);
     if (m->shape.d == LILAC_MATRIX_F64) {
-        for (uint32_t k = 0; k < m->shape.k; k++)
+        for (uint32_t k = 0; k < m->shape.k; k++) {
             before = fma(a[k], b[k], before);
+        }
         return bits_of_double(clean_double(before));
     }
-    for (uint32_t k = 0; k < m->shape.k; k++)
+    for (uint32_t k = 0; k < m->shape.k; k++) {
         sum += a[k] * b[k];
-    if (m->payload->negate_a != m->payload->negate_b)
+    }
+    if (m->payload->negate_a != m->payload->negate_b) {
         sum = -sum;
+    }
     sum = before + sum;
     switch (m->shape.d) {
     case LILAC_MATRIX_F16:
@@ -72,8 +77,9 @@ uint64_t lilac_sim_matrix_dot(const lilac_sim_matrix *m, const lilac_sim_factors
 
 uint64_t lilac_sim_read_accumulator(const uint8_t *registers, const uint32_t *arrays,
                                     lilac_matrix_type type, uint32_t e, uint32_t thread) {
-    if (type != LILAC_MATRIX_F16)
+    if (type != LILAC_MATRIX_F16) {
         return read_entry(registers + arrays[e], type == LILAC_MATRIX_F64 ? 8 : 4, thread);
+    }
     return read_entry(registers + arrays[e / 2], 4, thread) >> (e % 2 * 16) & 0xFFFF;
 }
 

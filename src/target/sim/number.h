@@ -65,10 +65,12 @@ static inline float flush_float(float value) {
 static inline float float_of_half(uint16_t half) {
     float magnitude = float_of_bits((uint32_t)(half & 0x7FFF) << 13) * 0x1p112f;
     uint32_t bits = bits_of_float(magnitude);
-    if ((half & 0x7FFF) > 0x7C00)
+    if ((half & 0x7FFF) > 0x7C00) {
         return float_of_bits(0x7FFFFFFF);
-    if ((half & 0x7FFF) == 0x7C00)
+    }
+    if ((half & 0x7FFF) == 0x7C00) {
         bits = 0x7F800000;
+    }
     return float_of_bits(bits | (uint32_t)(half & 0x8000) << 16);
 }
 
@@ -80,20 +82,24 @@ static inline float float_of_bfloat(uint16_t bfloat) {
 static inline uint16_t half_of_float(float value) {
     uint32_t bits = bits_of_float(value), sign = bits >> 16 & 0x8000;
     bits &= 0x7FFFFFFF;
-    if (bits > 0x7F800000)
+    if (bits > 0x7F800000) {
         return 0x7FFF;
-    if (bits >= 0x477FF000)
+    }
+    if (bits >= 0x477FF000) {
         return (uint16_t)(sign | 0x7C00);
-    if (bits < 0x38800000)
+    }
+    if (bits < 0x38800000) {
         return (uint16_t)(sign | (bits_of_float(float_of_bits(bits) + 0.5f) - 0x3F000000));
+    }
     bits += 0xFFF + (bits >> 13 & 1);
     return (uint16_t)(sign | (bits - 0x38000000) >> 13);
 }
 
 static inline uint16_t bfloat_of_float(float value) {
     uint32_t bits = bits_of_float(value);
-    if ((bits & 0x7FFFFFFF) > 0x7F800000)
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) {
         return 0x7FFF;
+    }
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
@@ -101,15 +107,17 @@ static inline uint16_t bfloat_of_float(float value) {
 static inline float odd_float(double value) {
     float near = (float)value;
     uint32_t bits = bits_of_float(near);
-    if ((double)near == value || value != value || (bits & 1))
+    if ((double)near == value || value != value || (bits & 1)) {
         return near;
+    }
     return float_of_bits(fabs((double)near) > fabs(value) ? bits - 1 : bits + 1);
 }
 
 /* To double, to odd: the top 53 bits, the rest gathered in the last of them. */
 static inline double odd_double(uint64_t value) {
-    if (value >> 53 == 0)
+    if (value >> 53 == 0) {
         return (double)value;
+    }
     return (double)(value >> 11 | ((value & 0x7FF) != 0)) * 2048.0;
 }
 
@@ -128,29 +136,36 @@ static inline double odd_fused(double a, double b, double c) {
     double part = sum - product;
     double error = (product - (sum - part)) + (c - part);
     uint64_t bits = bits_of_double(sum);
-    if (error == 0 || error != error || (bits & 1))
+    if (error == 0 || error != error || (bits & 1)) {
         return sum;
+    }
     return double_of_bits((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
 /* PTX min and max: the number when one is NaN, -0 below +0. */
 static inline double smaller(double a, double b) {
-    if (a < b)
+    if (a < b) {
         return a;
-    if (b < a)
+    }
+    if (b < a) {
         return b;
-    if (a == b)
+    }
+    if (a == b) {
         return signbit(a) ? a : b;
+    }
     return a != a ? b : a;
 }
 
 static inline double larger(double a, double b) {
-    if (a > b)
+    if (a > b) {
         return a;
-    if (b > a)
+    }
+    if (b > a) {
         return b;
-    if (a == b)
+    }
+    if (a == b) {
         return signbit(a) ? b : a;
+    }
     return a != a ? b : a;
 }
 

@@ -31,8 +31,9 @@ static size_t dirty_size(const lilac_sim_worker *w) {
 
 void lilac_sim_poison_forget(lilac_sim_worker *w) {
     lilac_sim_poison *p = &w->poison;
-    if (!p->live)
+    if (!p->live) {
         return;
+    }
     memset(p->dirty, 0, dirty_size(w));
     p->live = p->shared_live = false;
 }
@@ -42,8 +43,9 @@ void lilac_sim_poison_enable(lilac_sim_worker *w) {
     lilac_sim_poison *p = &w->poison;
     size_t bytes = (size_t)w->program->register_bytes * w->program->kernel->num_ctas;
     p->live = true;
-    if (p->planes)
+    if (p->planes) {
         return;
+    }
     p->planes = lilac_heap_grow(NULL, bytes);
     p->origins = lilac_heap_grow(NULL, bytes * sizeof *p->origins);
     p->dirty = lilac_heap_grow(NULL, dirty_size(w));
@@ -53,8 +55,9 @@ void lilac_sim_poison_enable(lilac_sim_worker *w) {
 void lilac_sim_poison_enable_shared(lilac_sim_worker *w) {
     lilac_sim_poison *p = &w->poison;
     size_t bytes = (size_t)w->shared.stride * w->shared.blocks;
-    if (p->shared_live)
+    if (p->shared_live) {
         return;
+    }
     if (!p->shared) {
         p->shared = lilac_heap_grow(NULL, bytes + 1);
         p->shared_origins = lilac_heap_grow(NULL, (bytes + 1) * sizeof *p->shared_origins);
@@ -78,11 +81,12 @@ void lilac_sim_plane_set_dirty(lilac_sim_worker *w, uint32_t array, bool dirty) 
 
 /* The threads in execution have no poison in the array; those of other programs may have. */
 void lilac_sim_plane_clean(lilac_sim_worker *w, uint32_t array, uint32_t bytes) {
-    if (w->threads == w->program->threads)
+    if (w->threads == w->program->threads) {
         lilac_sim_plane_set_dirty(w, array, false);
-    else if (lilac_sim_plane_is_dirty(w, array))
+    } else if (lilac_sim_plane_is_dirty(w, array)) {
         memset(w->poison.planes + lilac_sim_plane_place(w, array) + (size_t)w->first_thread * bytes,
                0, (size_t)w->threads * bytes);
+    }
 }
 
 uint64_t lilac_sim_plane_read(const lilac_sim_worker *w, uint32_t array, uint32_t bytes,
@@ -99,8 +103,9 @@ uint32_t *lilac_sim_plane_origin(lilac_sim_worker *w, uint32_t array, uint32_t t
 /* Makes the array one that has a plane, without poison so far. */
 uint8_t *lilac_sim_plane_open(lilac_sim_worker *w, uint32_t array, uint32_t bytes) {
     uint8_t *plane = w->poison.planes + lilac_sim_plane_place(w, array);
-    if (!lilac_sim_plane_is_dirty(w, array))
+    if (!lilac_sim_plane_is_dirty(w, array)) {
         memset(plane, 0, (size_t)w->program->threads * bytes);
+    }
     lilac_sim_plane_set_dirty(w, array, true);
     return plane;
 }
@@ -113,8 +118,9 @@ void lilac_sim_plane_write(lilac_sim_worker *w, uint32_t array, uint32_t bytes, 
 
 /* The first entry for all threads, where a uniform result is read by each. */
 void lilac_sim_plane_fill(lilac_sim_worker *w, const lilac_sim_step *s) {
-    if (!s->fill || !lilac_sim_plane_is_dirty(w, s->out))
+    if (!s->fill || !lilac_sim_plane_is_dirty(w, s->out)) {
         return;
+    }
     fill_entries(w->poison.planes + lilac_sim_plane_place(w, s->out) +
                      (size_t)w->first_thread * s->entry_bytes,
                  s->entry_bytes, w->threads);
@@ -138,12 +144,14 @@ bool lilac_sim_poison_trap(lilac_sim_worker *w, const lilac_sim_step *s, uint32_
  * is active. */
 bool lilac_sim_poison_check(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t array,
                             uint32_t bytes, uint32_t n, uint32_t predicate, const char *what) {
-    if (array == LILAC_SIM_NONE || !lilac_sim_plane_is_dirty(w, array))
+    if (array == LILAC_SIM_NONE || !lilac_sim_plane_is_dirty(w, array)) {
         return true;
+    }
     for (uint32_t t = w->first_thread; t < w->first_thread + n; t++) {
         bool active = predicate == LILAC_SIM_NONE || w->registers[predicate + t];
-        if (active && lilac_sim_plane_read(w, array, bytes, t))
+        if (active && lilac_sim_plane_read(w, array, bytes, t)) {
             return lilac_sim_poison_trap(w, s, t, *lilac_sim_plane_origin(w, array, t), what);
+        }
     }
     return true;
 }
@@ -166,9 +174,10 @@ bool lilac_sim_poison_check_places(lilac_sim_worker *w, const lilac_sim_step *s,
 bool lilac_sim_poison_blame(lilac_sim_worker *w, const lilac_sim_step *s,
                             const lilac_sim_access *access) {
     uint32_t thread = w->trap.thread, array = access->address;
-    if (w->poison.live && lilac_sim_plane_read(w, array, sizeof(uint32_t), thread))
+    if (w->poison.live && lilac_sim_plane_read(w, array, sizeof(uint32_t), thread)) {
         return lilac_sim_poison_trap(w, s, thread, *lilac_sim_plane_origin(w, array, thread),
                                      "address");
+    }
     return false;
 }
 
@@ -193,9 +202,10 @@ static bool check_bulk(lilac_sim_worker *w, const lilac_sim_step *s) {
                                        access->predicate, "mbarrier's address") &&
                 lilac_sim_poison_check(w, s, access->values[2], sizeof(uint32_t), threads,
                                        access->predicate, "mask of blocks");
-    for (uint32_t k = 0; k < access->count && good; k++)
+    for (uint32_t k = 0; k < access->count && good; k++) {
         good = lilac_sim_poison_check(w, s, access->others[k], sizeof(uint32_t), threads,
                                       access->predicate, "size or coordinate");
+    }
     return good;
 }
 

@@ -14,8 +14,9 @@ static void copy(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t n = threads_of(w, s), bytes = s->entry_bytes;
     size_t at = (size_t)w->first_thread * bytes;
     lilac_sim_plane_clean(w, s->out, bytes);
-    if (!lilac_sim_plane_is_dirty(w, s->a))
+    if (!lilac_sim_plane_is_dirty(w, s->a)) {
         return;
+    }
     lilac_sim_plane_open(w, s->out, bytes);
     memcpy(w->poison.planes + lilac_sim_plane_place(w, s->out) + at,
            w->poison.planes + lilac_sim_plane_place(w, s->a) + at, (size_t)n * bytes);
@@ -30,8 +31,9 @@ static void pack(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t n = threads_of(w, s);
     bool packs = s->source->code == LILAC_SIMT_OP_PACK, adds = packs && s->immediate != 0;
     if (!lilac_sim_plane_is_dirty(w, s->a)) {
-        if (!adds)
+        if (!adds) {
             lilac_sim_plane_clean(w, s->out, s->entry_bytes);
+        }
         lilac_sim_plane_fill(w, s);
         return;
     }
@@ -42,19 +44,23 @@ static void pack(lilac_sim_worker *w, const lilac_sim_step *s) {
     lilac_simt_value part = packs ? s->source->operands[0] : s->source->result;
     lilac_simt_type type = (lilac_simt_type)w->program->kernel->values[part].type;
     s->loop(n, s->immediate, out, plane, plane, plane);
-    for (uint32_t t = 0; t < n; t++)
-        if (read_entry(packs ? plane : out, lilac_sim_lane_bytes(type), t))
+    for (uint32_t t = 0; t < n; t++) {
+        if (read_entry(packs ? plane : out, lilac_sim_lane_bytes(type), t)) {
             *lilac_sim_plane_origin(w, s->out, first + t) =
                 *lilac_sim_plane_origin(w, s->a, first + t);
+        }
+    }
     lilac_sim_plane_fill(w, s);
 }
 
 /* The operand whose origin a poisoned result gets. */
 static uint32_t source_of(const lilac_simt_instruction *i, const lilac_sim_mixed x[3]) {
-    if (x[0].poison)
+    if (x[0].poison) {
         return 0;
-    if (i->code == LILAC_SIMT_OP_SELECT)
+    }
+    if (i->code == LILAC_SIMT_OP_SELECT) {
         return x[0].value ? 1 : 2;
+    }
     return x[1].poison ? 1 : 2;
 }
 
@@ -79,8 +85,9 @@ static void compute(lilac_sim_worker *w, const lilac_sim_step *s) {
             x[k].poison = lilac_sim_plane_read(w, arrays[k], bytes[k], t);
         }
         uint64_t poison = lilac_sim_poison_rule(&operation, x);
-        if (!poison && !lilac_sim_plane_is_dirty(w, s->out))
+        if (!poison && !lilac_sim_plane_is_dirty(w, s->out)) {
             continue;
+        }
         lilac_sim_plane_open(w, s->out, s->entry_bytes);
         lilac_sim_plane_write(w, s->out, s->entry_bytes, t, poison,
                               poison ? *lilac_sim_plane_origin(w, arrays[source_of(i, x)], t) : 0);
@@ -90,12 +97,13 @@ static void compute(lilac_sim_worker *w, const lilac_sim_step *s) {
 
 bool lilac_sim_poison_pure(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t code = s->source->code;
-    if (s->loop == lilac_sim_copy)
+    if (s->loop == lilac_sim_copy) {
         copy(w, s);
-    else if (code == LILAC_SIMT_OP_PACK || code == LILAC_SIMT_OP_UNPACK)
+    } else if (code == LILAC_SIMT_OP_PACK || code == LILAC_SIMT_OP_UNPACK) {
         pack(w, s);
-    else
+    } else {
         compute(w, s);
+    }
     return true;
 }
 
@@ -113,21 +121,25 @@ void lilac_sim_poison_divide(lilac_sim_worker *w, const lilac_sim_step *s) {
         write_entry(divisors, bytes, t, divisor ? divisor : 1);
     }
     s->loop(s->n, s->immediate, r + s->out, r + s->a, divisors, r + s->c);
-    if (!w->poison.live)
+    if (!w->poison.live) {
         lilac_sim_poison_enable(w);
+    }
     for (uint32_t t = 0; t < s->n; t++) {
-        if (read_entry(r + s->b, bytes, t))
+        if (read_entry(r + s->b, bytes, t)) {
             continue;
+        }
         write_entry(r + s->out, bytes, t, quotient ? all : read_entry(r + s->a, bytes, t));
         uint32_t thread = w->first_thread + t;
         lilac_sim_plane_open(w, s->out, bytes);
-        if (!lilac_sim_plane_read(w, s->out, bytes, thread))
+        if (!lilac_sim_plane_read(w, s->out, bytes, thread)) {
             lilac_sim_plane_write(w, s->out, bytes, thread, all,
                                   lilac_sim_poison_new_origin(w, s, thread));
+        }
     }
     lilac_sim_plane_fill(w, s);
-    if (s->fill)
+    if (s->fill) {
         fill_entries(r + s->out, bytes, w->threads);
+    }
 }
 
 /* ---- exchanges between threads ---------------------------------------------------------- */
@@ -136,20 +148,22 @@ bool lilac_sim_poison_shuffle(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t size = w->program->arch->warp_size;
     const lane_u32 *lanes = (const void *)(w->registers + s->b);
     lilac_sim_plane_clean(w, s->out, sizeof(uint32_t));
-    if (!lilac_sim_plane_is_dirty(w, s->a) && !lilac_sim_plane_is_dirty(w, s->b))
+    if (!lilac_sim_plane_is_dirty(w, s->a) && !lilac_sim_plane_is_dirty(w, s->b)) {
         return true;
+    }
     lilac_sim_plane_open(w, s->out, sizeof(uint32_t));
     for (uint32_t t = w->first_thread; t < w->end_thread; t++) {
         uint32_t lane = t % size;
         uint32_t from = t - lane + lilac_sim_partner(s->immediate, lane, lanes[t], size);
-        if (lilac_sim_plane_read(w, s->b, sizeof(uint32_t), t))
+        if (lilac_sim_plane_read(w, s->b, sizeof(uint32_t), t)) {
             lilac_sim_plane_write(w, s->out, sizeof(uint32_t), t, UINT32_MAX,
                                   *lilac_sim_plane_origin(w, s->b, t));
-        else
+        } else {
             lilac_sim_plane_write(
                 w, s->out, sizeof(uint32_t), t,
                 lilac_sim_plane_read(w, s->a, sizeof(uint32_t), from),
                 lilac_sim_plane_is_dirty(w, s->a) ? *lilac_sim_plane_origin(w, s->a, from) : 0);
+        }
     }
     return true;
 }
@@ -187,8 +201,9 @@ static uint64_t voted(const lilac_sim_worker *w, const lilac_sim_step *s, uint32
     bool any = false, decides = s->immediate != VOTE_ALL;
     for (uint32_t t = first; t < first + size; t++) {
         bool poison = lilac_sim_plane_read(w, s->a, 1, t);
-        if (!poison && (w->registers[s->a + t] != 0) == decides)
+        if (!poison && (w->registers[s->a + t] != 0) == decides) {
             return 0;
+        }
         any |= poison;
     }
     return any;
@@ -199,16 +214,18 @@ static uint64_t matched(const lilac_sim_worker *w, const lilac_sim_step *s, uint
                         uint32_t size, uint32_t lane) {
     uint64_t bits = 0;
     bool mine = lilac_sim_plane_read(w, s->a, 4, first + lane);
-    for (uint32_t k = 0; k < size; k++)
+    for (uint32_t k = 0; k < size; k++) {
         bits |= (uint64_t)(k != lane && (mine || lilac_sim_plane_read(w, s->a, 4, first + k))) << k;
+    }
     return bits;
 }
 
 static uint64_t balloted(const lilac_sim_worker *w, const lilac_sim_step *s, uint32_t first,
                          uint32_t size) {
     uint64_t bits = 0;
-    for (uint32_t k = 0; k < size; k++)
+    for (uint32_t k = 0; k < size; k++) {
         bits |= (uint64_t)(lilac_sim_plane_read(w, s->a, 1, first + k) != 0) << k;
+    }
     return bits;
 }
 
@@ -219,21 +236,25 @@ bool lilac_sim_poison_exchange(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t from = s->kind == STEP_BALLOT || s->kind == STEP_VOTE ? 1 : 4;
     uint32_t bytes = s->kind == STEP_VOTE ? 1 : 4;
     lilac_sim_plane_clean(w, s->out, bytes);
-    if (!lilac_sim_plane_is_dirty(w, s->a) || (s->kind == STEP_VOTE && s->immediate == VOTE_SOME))
+    if (!lilac_sim_plane_is_dirty(w, s->a) || (s->kind == STEP_VOTE && s->immediate == VOTE_SOME)) {
         return true; /* it decides only whether a loop runs once more, with all lanes inactive */
+    }
     lilac_sim_plane_open(w, s->out, bytes);
     for (uint32_t first = w->first_thread; first < w->end_thread; first += size) {
-        for (uint32_t t = first; t < first + size; t++)
-            if (lilac_sim_plane_read(w, s->a, from, t))
+        for (uint32_t t = first; t < first + size; t++) {
+            if (lilac_sim_plane_read(w, s->a, from, t)) {
                 origin = *lilac_sim_plane_origin(w, s->a, t);
+            }
+        }
         uint64_t poison = s->kind == STEP_BALLOT  ? balloted(w, s, first, size)
                           : s->kind == STEP_REDUX ? reduced(w, s, first, size)
                           : s->kind == STEP_MATCH ? 0
                                                   : voted(w, s, first, size);
-        for (uint32_t t = first; t < first + size; t++)
+        for (uint32_t t = first; t < first + size; t++) {
             lilac_sim_plane_write(
                 w, s->out, bytes, t,
                 s->kind == STEP_MATCH ? matched(w, s, first, size, t - first) : poison, origin);
+        }
     }
     return true;
 }
@@ -260,13 +281,16 @@ bool lilac_sim_poison_wgmma(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint32_t threads = w->program->threads, none = LILAC_SIM_NONE;
     bool good = lilac_sim_poison_check(w, s, m->b[0], 8, threads, none, "descriptor") &&
                 lilac_sim_poison_check(w, s, m->accumulate, 1, threads, none, "predicate");
-    for (uint32_t k = 0; good && k < m->a_count; k++)
+    for (uint32_t k = 0; good && k < m->a_count; k++) {
         good = lilac_sim_poison_check(w, s, m->a[k], m->payload->registers ? 4 : 8, threads, none,
                                       "operand");
-    for (uint32_t k = 0; good && k < m->d_count; k++)
+    }
+    for (uint32_t k = 0; good && k < m->d_count; k++) {
         good = lilac_sim_poison_check(w, s, m->c[k], 4, threads, none, "accumulator");
-    for (uint32_t k = 0; k < m->d_count; k++)
+    }
+    for (uint32_t k = 0; k < m->d_count; k++) {
         lilac_sim_plane_set_dirty(w, m->d[k], false);
+    }
     return good;
 }
 
@@ -274,17 +298,20 @@ bool lilac_sim_poison_wgmma(lilac_sim_worker *w, const lilac_sim_step *s) {
 bool lilac_sim_poison_mma(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lilac_sim_matrix *m = &w->program->matrices[s->access];
     uint32_t bytes = m->shape.a == LILAC_MATRIX_F64 ? 8 : 4, origin = 0;
-    for (uint32_t k = 0; k < m->d_count; k++)
+    for (uint32_t k = 0; k < m->d_count; k++) {
         lilac_sim_plane_set_dirty(w, m->d[k], false);
+    }
     for (uint32_t first = 0; first < w->program->threads; first += 32) {
         if (!find_in_warp(w, m->a, m->a_count, bytes, first, &origin) &&
             !find_in_warp(w, m->b, m->b_count, bytes, first, &origin) &&
-            !find_in_warp(w, m->c, m->d_count, bytes, first, &origin))
+            !find_in_warp(w, m->c, m->d_count, bytes, first, &origin)) {
             continue;
+        }
         for (uint32_t k = 0; k < m->d_count; k++) {
             lilac_sim_plane_open(w, m->d[k], bytes);
-            for (uint32_t t = first; t < first + 32; t++)
+            for (uint32_t t = first; t < first + 32; t++) {
                 lilac_sim_plane_write(w, m->d[k], bytes, t, UINT64_MAX, origin);
+            }
         }
     }
     return true;

@@ -50,10 +50,12 @@ static uint64_t product(lilac_sim_mixed a, lilac_sim_mixed b) {
 static uint64_t extreme(lilac_sim_mixed a, lilac_sim_mixed b, uint64_t order, bool minimum) {
     a.value ^= order;
     b.value ^= order;
-    if (most(a) <= least(b))
+    if (most(a) <= least(b)) {
         return minimum ? a.poison : b.poison;
-    if (most(b) <= least(a))
+    }
+    if (most(b) <= least(a)) {
         return minimum ? b.poison : a.poison;
+    }
     return UINT64_MAX;
 }
 
@@ -87,25 +89,30 @@ static uint64_t comparison(uint32_t kind, lilac_sim_mixed a, lilac_sim_mixed b, 
 
 static uint64_t shifted(uint32_t code, lilac_sim_mixed a, lilac_sim_mixed by, uint32_t width) {
     bool arithmetic = code == LILAC_SIMT_OP_SHR_S;
-    if (by.poison)
+    if (by.poison) {
         return most(a) == 0 ? 0 : UINT64_MAX;
-    if (arithmetic)
+    }
+    if (arithmetic) {
         return (uint64_t)((int64_t)extend(a.poison, width) >>
                           (by.value >= width ? width - 1 : by.value));
-    if (by.value >= width)
+    }
+    if (by.value >= width) {
         return 0;
+    }
     return code == LILAC_SIMT_OP_SHL ? a.poison << by.value : a.poison >> by.value;
 }
 
 static uint64_t permuted(const lilac_sim_mixed x[3]) {
     uint64_t both = x[1].poison << 32 | x[0].poison, result = 0;
-    if (x[2].poison)
+    if (x[2].poison) {
         return UINT64_MAX;
+    }
     for (uint32_t k = 0; k < 4; k++) {
         uint32_t nibble = (uint32_t)(x[2].value >> 4 * k) & 15;
         uint64_t byte = both >> 8 * (nibble & 7) & 0xFF;
-        if (nibble & 8)
+        if (nibble & 8) {
             byte = byte & 0x80 ? 0xFF : 0;
+        }
         result |= byte << 8 * k;
     }
     return result;
@@ -152,17 +159,20 @@ static uint64_t binary(uint32_t code, lilac_sim_mixed a, lilac_sim_mixed b, uint
 
 /* A condition that is poison does not matter between equal sides. */
 static uint64_t selected(const lilac_sim_mixed x[3]) {
-    if (x[0].poison)
+    if (x[0].poison) {
         return x[1].poison | x[2].poison | (x[1].value ^ x[2].value);
+    }
     return x[0].value ? x[1].poison : x[2].poison;
 }
 
 /* All bits of the elements of `to_bits` whose element of `from_bits` of an operand has poison. */
 static uint64_t by_element(const lilac_sim_mixed x[3], uint32_t from_bits, uint32_t to_bits) {
     uint64_t any = x[0].poison | x[1].poison | x[2].poison, result = 0;
-    for (uint32_t k = 0; k * to_bits < 64 && k * from_bits < 64; k++)
-        if (any >> k * from_bits & ones(from_bits))
+    for (uint32_t k = 0; k * to_bits < 64 && k * from_bits < 64; k++) {
+        if (any >> k * from_bits & ones(from_bits)) {
             result |= ones(to_bits) << k * to_bits;
+        }
+    }
     return result;
 }
 
@@ -196,15 +206,17 @@ static uint64_t rule(const lilac_sim_operation *o, const lilac_sim_mixed x[3]) {
     default:
         break;
     }
-    if (o->from == LILAC_SIMT_F16X2 || o->from == LILAC_SIMT_BF16X2)
+    if (o->from == LILAC_SIMT_F16X2 || o->from == LILAC_SIMT_BF16X2) {
         return by_element(x, 16, 16);
+    }
     return lilac_simt_type_is_float(o->from) ? any : binary(code, x[0], x[1], width);
 }
 
 uint64_t lilac_sim_poison_rule(const lilac_sim_operation *o, const lilac_sim_mixed operands[3]) {
     uint64_t mask = ones(lilac_simt_type_bits(o->to));
-    if ((operands[0].poison | operands[1].poison | operands[2].poison) == 0)
+    if ((operands[0].poison | operands[1].poison | operands[2].poison) == 0) {
         return 0;
+    }
     uint64_t poison = rule(o, operands);
     bool moves_bits = !lilac_simt_type_is_float(o->from) || o->from == LILAC_SIMT_F16X2 ||
                       o->from == LILAC_SIMT_BF16X2 || o->source->code == LILAC_SIMT_OP_SELECT ||

@@ -225,8 +225,9 @@ bool lilac_sim_program_init(lilac_sim_program *program, lilac_context *context,
     d.values = lilac_heap_grow(NULL, sizeof *d.values * (kernel->value_count + 1));
     memset(d.values, 0, sizeof *d.values * (kernel->value_count + 1));
     lilac_sim_survey(&d);
-    for (uint32_t k = 0; k < 4; k++)
+    for (uint32_t k = 0; k < 4; k++) {
         program->scratch[k] = lilac_sim_reserve_array(&d, 8);
+    }
     d.number = 0;
     lilac_sim_decode_body(&d, kernel->body);
     lilac_sim_add_step(&d, STEP_END, NULL);
@@ -244,8 +245,9 @@ bool lilac_sim_program_init(lilac_sim_program *program, lilac_context *context,
     lilac_heap_free(d.ends);
     lilac_heap_free(d.dying);
     lilac_heap_free(d.loops);
-    for (uint32_t k = 0; k < 4; k++)
+    for (uint32_t k = 0; k < 4; k++) {
         lilac_heap_free(d.free_arrays[k]);
+    }
     return !d.failed;
 }
 

@@ -17,16 +17,18 @@ void lilac_sim_proxies_clear(lilac_sim_proxies *p) {
 }
 
 void lilac_sim_proxies_forget(lilac_sim_proxies *p, size_t bytes) {
-    if (!p->writes)
+    if (!p->writes) {
         return;
+    }
     memset(p->writes, 0, sizeof *p->writes * bytes);
     p->begin = p->end = 0;
     lilac_sim_proxies_forget_global(p);
 }
 
 void lilac_sim_proxies_settle(lilac_sim_proxies *p, uint64_t at, uint32_t size) {
-    if (p->writes)
+    if (p->writes) {
         memset(p->writes + at, 0, sizeof *p->writes * size);
+    }
 }
 
 void lilac_sim_proxies_write(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
@@ -52,23 +54,29 @@ void lilac_sim_proxies_fence(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_proxies *p = &w->shared.proxies;
     uint32_t first = w->rank * w->program->threads + w->first_thread + 1;
     bool others = false; /* bytes of other threads stay unfenced */
-    if (!p->writes)
+    if (!p->writes) {
         return;
-    if (step->immediate != LILAC_SIMT_FENCE_SHARED)
+    }
+    if (step->immediate != LILAC_SIMT_FENCE_SHARED) {
         lilac_sim_proxies_fence_global(w);
-    if (step->immediate == LILAC_SIMT_FENCE_GLOBAL)
+    }
+    if (step->immediate == LILAC_SIMT_FENCE_GLOBAL) {
         return;
+    }
     for (uint64_t at = p->begin; at < p->end; at++) {
         uint64_t thread = p->writes[at] & THREAD_MASK;
-        if (thread == 0 || p->fences[at] != 0)
+        if (thread == 0 || p->fences[at] != 0) {
             continue;
-        if (thread - first < w->threads)
+        }
+        if (thread - first < w->threads) {
             p->fences[at] = w->shared.epoch;
-        else
+        } else {
             others = true;
+        }
     }
-    if (!others)
+    if (!others) {
         p->begin = p->end = 0;
+    }
 }
 
 bool lilac_sim_proxies_access(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t thread,
@@ -79,12 +87,14 @@ bool lilac_sim_proxies_access(lilac_sim_worker *w, const lilac_sim_step *step, u
     for (uint64_t b = at; b < at + size; b++) {
         uint64_t write = p->writes[b];
         uint32_t fence = p->fences[b];
-        if (write == 0)
+        if (write == 0) {
             continue;
+        }
         uint32_t writer = (uint32_t)(write & THREAD_MASK) - 1;
         uint32_t other = writer / program->arch->warp_size;
-        if (fence != 0 && lilac_sim_shared_is_ordered(&w->shared, other, fence, warp))
+        if (fence != 0 && lilac_sim_shared_is_ordered(&w->shared, other, fence, warp)) {
             continue;
+        }
         w->counters.races++;
         lilac_sim_worker_find(
             w, (lilac_sim_finding){.kind = FINDING_PROXY,

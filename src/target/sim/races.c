@@ -72,8 +72,9 @@ static lilac_sim_page *new_page(uint32_t shift) {
 }
 
 static void free_page(lilac_sim_page *page) {
-    for (uint32_t k = 0; page && k < SETS; k++)
+    for (uint32_t k = 0; page && k < SETS; k++) {
         lilac_heap_free(page->sets[k]);
+    }
     if (page) {
         lilac_heap_free(page->releases);
         lilac_heap_free(page->nodes);
@@ -83,8 +84,9 @@ static void free_page(lilac_sim_page *page) {
 
 static lilac_sim_record *set_at(const visit *v, set_kind kind) {
     lilac_sim_page *page = v->page;
-    if (!page->sets[kind])
+    if (!page->sets[kind]) {
         page->sets[kind] = zeroed(sizeof(lilac_sim_record) * granules_of(page));
+    }
     return &page->sets[kind][v->granule];
 }
 
@@ -108,11 +110,13 @@ static uint32_t new_node(lilac_sim_page *page, lilac_sim_record record, uint32_t
 }
 
 static lilac_sim_record copy_list(lilac_sim_page *page, lilac_sim_record set) {
-    if (set.block != LILAC_SIM_LISTED)
+    if (set.block != LILAC_SIM_LISTED) {
         return set;
+    }
     uint32_t head = 0;
-    for (uint32_t at = set.who; at; at = page->nodes[at].next)
+    for (uint32_t at = set.who; at; at = page->nodes[at].next) {
         head = new_node(page, page->nodes[at].record, head);
+    }
     set.who = head;
     return set;
 }
@@ -123,19 +127,23 @@ static void split(lilac_sim_page *page, uint32_t shift) {
     page->shift = shift;
     for (uint32_t k = 0; k < SETS; k++) {
         lilac_sim_record *old = page->sets[k];
-        if (!old)
+        if (!old) {
             continue;
+        }
         page->sets[k] = zeroed(sizeof *old * granules_of(page));
-        for (uint32_t g = 0; g < before * parts; g++)
+        for (uint32_t g = 0; g < before * parts; g++) {
             page->sets[k][g] = g % parts ? copy_list(page, old[g / parts]) : old[g / parts];
+        }
         lilac_heap_free(old);
     }
     lilac_sim_release **releases = page->releases;
-    if (!releases)
+    if (!releases) {
         return;
+    }
     page->releases = zeroed(sizeof(void *) * granules_of(page));
-    for (uint32_t g = 0; g < before * parts; g++)
+    for (uint32_t g = 0; g < before * parts; g++) {
         page->releases[g] = releases[g / parts];
+    }
     lilac_heap_free(releases);
 }
 
@@ -150,16 +158,17 @@ static bool is_load(const lilac_simt_instruction *i) {
 
 static bool is_atomic(const lilac_simt_instruction *i) {
     return i->code == LILAC_SIMT_OP_ATOMIC_GLOBAL || i->code == LILAC_SIMT_OP_CAS_GLOBAL ||
-           i->code == LILAC_SIMT_OP_CP_BULK_REDUCE ||
-           i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE || (i->flags & LILAC_SIMT_VOLATILE);
+           i->code == LILAC_SIMT_OP_CP_BULK_REDUCE || i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE ||
+           (i->flags & LILAC_SIMT_VOLATILE);
 }
 
 /* ---- sets ------------------------------------------------------------------------------- */
 
 /* The members of a set, one after another: begin with *at = 0 and go on while it is true. */
 static bool next_member(const visit *v, set_kind kind, uint32_t *at, lilac_sim_record *member) {
-    if (is_empty(v, kind) || *at == UINT32_MAX)
+    if (is_empty(v, kind) || *at == UINT32_MAX) {
         return false;
+    }
     lilac_sim_record set = v->page->sets[kind][v->granule];
     if (set.block != LILAC_SIM_LISTED) {
         *member = set;
@@ -173,8 +182,9 @@ static bool next_member(const visit *v, set_kind kind, uint32_t *at, lilac_sim_r
 }
 
 static void clear_set(const visit *v, set_kind kind) {
-    if (is_empty(v, kind))
+    if (is_empty(v, kind)) {
         return;
+    }
     lilac_sim_record *set = set_at(v, kind);
     for (uint32_t at = set->block == LILAC_SIM_LISTED ? set->who : 0, next; at; at = next) {
         next = v->page->nodes[at].next;
@@ -199,8 +209,9 @@ static bool same_warp(const visit *v, const lilac_sim_record *record) {
  * makes a difference between blocks. */
 static bool stands_for(const visit *v, const lilac_sim_record *member) {
     const lilac_simt_instruction *other = source_of(v, member);
-    if (!is_atomic(v->source))
+    if (!is_atomic(v->source)) {
         return true;
+    }
     return is_atomic(other) &&
            (!v->worker->memory->races->scoped ||
             (member->block == v->now.block && other->scope == v->source->scope));
@@ -211,8 +222,9 @@ static bool stands_for(const visit *v, const lilac_sim_record *member) {
 static bool stays(const visit *v, const lilac_sim_record *member, uint32_t *elsewhere,
                   uint32_t most) {
     bool after = same_warp(v, member) || lilac_sim_is_ordered(v->worker, member, &v->now);
-    if (after && stands_for(v, member))
+    if (after && stands_for(v, member)) {
         return false;
+    }
     return cluster_of(v, member) == cluster_of(v, &v->now) || (*elsewhere)++ < most;
 }
 
@@ -231,8 +243,9 @@ static void add(const visit *v, set_kind kind) {
         *set = v->now;
         return;
     }
-    if (kind == WRITES && is_full(set))
+    if (kind == WRITES && is_full(set)) {
         return;
+    }
     elsewhere = 0;
     uint32_t count = 1;
     if (set->block != LILAC_SIM_LISTED) {
@@ -264,8 +277,9 @@ static bool are_atomic(const visit *v, const lilac_sim_record *record) {
 }
 
 static void race_with(visit *v, const lilac_sim_record *record) {
-    if (v->other)
+    if (v->other) {
         return;
+    }
     v->found = *record;
     v->other = &v->found;
 }
@@ -273,10 +287,12 @@ static void race_with(visit *v, const lilac_sim_record *record) {
 /* Races with members that are not ordered; `only_writes`: loads do not count. */
 static void check(visit *v, set_kind kind, bool only_writes) {
     lilac_sim_record member;
-    for (uint32_t at = 0; !v->other && next_member(v, kind, &at, &member);)
+    for (uint32_t at = 0; !v->other && next_member(v, kind, &at, &member);) {
         if (!(only_writes && is_load(source_of(v, &member))) && !are_atomic(v, &member) &&
-            !lilac_sim_is_ordered(v->worker, &member, &v->now))
+            !lilac_sim_is_ordered(v->worker, &member, &v->now)) {
             race_with(v, &member);
+        }
+    }
 }
 
 /* The members of `writes` left one value: a load that comes after any of them reads that. Where the
@@ -291,8 +307,9 @@ static void load_place(visit *v) {
         }
         first = first.block ? first : member;
     }
-    if (first.block)
+    if (first.block) {
         race_with(v, &first);
+    }
     check(v, ATOMICS, true);
     add(v, READS);
 }
@@ -301,20 +318,25 @@ static void load_place(visit *v) {
  * theirs is not to be known when one of them stores the element. */
 static bool is_copy(const visit *v, const lilac_sim_record *reader) {
     lilac_sim_record member;
-    if (cluster_of(v, reader) != cluster_of(v, &v->now))
+    if (cluster_of(v, reader) != cluster_of(v, &v->now)) {
         return false;
-    for (uint32_t at = 0; next_member(v, READS, &at, &member);)
-        if (same_warp(v, &member) && lilac_sim_step_of(&member) == lilac_sim_step_of(reader))
+    }
+    for (uint32_t at = 0; next_member(v, READS, &at, &member);) {
+        if (same_warp(v, &member) && lilac_sim_step_of(&member) == lilac_sim_step_of(reader)) {
             return true;
+        }
+    }
     return false;
 }
 
 static void check_reads(visit *v) {
     lilac_sim_record member;
-    for (uint32_t at = 0; !v->other && next_member(v, READS, &at, &member);)
+    for (uint32_t at = 0; !v->other && next_member(v, READS, &at, &member);) {
         if (!are_atomic(v, &member) && !lilac_sim_is_ordered(v->worker, &member, &v->now) &&
-            !is_copy(v, &member))
+            !is_copy(v, &member)) {
             race_with(v, &member);
+        }
+    }
 }
 
 static void store_place(visit *v, bool same) {
@@ -328,14 +350,16 @@ static void store_place(visit *v, bool same) {
     check(v, WRITES, false);
     check(v, ATOMICS, false);
     check_reads(v);
-    if (!same && next_member(v, WRITES, &at, &last))
+    if (!same && next_member(v, WRITES, &at, &last)) {
         *set_at(v, DIFFERS) = last;
+    }
     clear_set(v, WRITES);
     clear_set(v, READS);
     clear_set(v, ATOMICS);
     *set_at(v, WRITES) = v->now;
-    if (v->page->releases)
+    if (v->page->releases) {
         v->page->releases[v->granule] = NULL;
+    }
 }
 
 /* ---- a warp's access -------------------------------------------------------------------- */
@@ -355,17 +379,20 @@ bool lilac_sim_races_open(lilac_sim_worker *w, const lilac_sim_active *lanes,
     bool watched = false;
     *stripes = 0;
     for (uint32_t l = 0; l < lanes->count; l++) {
-        if (!places_of(w, buffers[l])->pages)
+        if (!places_of(w, buffers[l])->pages) {
             continue;
+        }
         watched = true;
-        if (!races->shared)
+        if (!races->shared) {
             break;
+        }
         uint64_t offset = lanes->address[l] - buffers[l]->address;
         *stripes |= UINT64_C(1) << stripe_of(buffers[l], offset);
         *stripes |= UINT64_C(1) << stripe_of(buffers[l], offset + size - 1);
     }
-    for (uint64_t rest = *stripes; rest; rest &= rest - 1)
+    for (uint64_t rest = *stripes; rest; rest &= rest - 1) {
         pthread_mutex_lock(&races->stripes[__builtin_ctzll(rest)]);
+    }
     return watched;
 }
 
@@ -375,17 +402,20 @@ static bool releases(const lilac_simt_instruction *i) {
 
 static bool acquires(const lilac_simt_instruction *i) {
     bool atomic = i->code == LILAC_SIMT_OP_ATOMIC_GLOBAL || i->code == LILAC_SIMT_OP_CAS_GLOBAL;
-    if (!atomic)
+    if (!atomic) {
         return i->code == LILAC_SIMT_OP_LD_GLOBAL && (i->flags & LILAC_SIMT_VOLATILE);
+    }
     return i->result_count > 0 &&
            (i->order == LILAC_SIMT_ACQUIRE || i->order == LILAC_SIMT_ACQUIRE_RELEASE);
 }
 
 void lilac_sim_races_close(lilac_sim_worker *w, const lilac_sim_step *step, uint64_t stripes) {
-    for (uint64_t rest = stripes; rest; rest &= rest - 1)
+    for (uint64_t rest = stripes; rest; rest &= rest - 1) {
         pthread_mutex_unlock(&w->memory->races->stripes[__builtin_ctzll(rest)]);
-    if (!is_load(step->source))
+    }
+    if (!is_load(step->source)) {
         lilac_sim_shared_tick(&w->shared);
+    }
 }
 
 /* The places of one lane's access: what `act` does at each. */
@@ -419,10 +449,11 @@ static lilac_sim_page *page_at(lilac_sim_places *places, uint64_t number, uint32
     lilac_sim_page **page = &places->pages[number];
     uint32_t shift = (uint32_t)__builtin_ctz(size);
     shift = shift > MOST_SHIFT ? MOST_SHIFT : shift;
-    if (!*page)
+    if (!*page) {
         *page = new_page(shift);
-    else if ((*page)->shift > shift)
+    } else if ((*page)->shift > shift) {
         split(*page, shift);
+    }
     return *page;
 }
 
@@ -450,8 +481,9 @@ static bool each_place(lilac_sim_worker *w, const lilac_sim_step *step,
         v.granule = (uint32_t)(at & (PAGE_BYTES - 1)) >> v.page->shift;
         v.other = NULL;
         act(&v, buffer->bytes + offset, data ? data + (offset - begin) : NULL, bytes);
-        if (v.other && wanted && !found)
+        if (v.other && wanted && !found) {
             report(&v, buffer, offset, (uint32_t)w->program->accesses[step->access].width);
+        }
         found |= v.other != NULL;
         offset += bytes;
     }
@@ -460,9 +492,10 @@ static bool each_place(lilac_sim_worker *w, const lilac_sim_step *step,
 
 /* What an acquire reads is ordered before the acquire itself. */
 static void acquire_place(const visit *v) {
-    if (v->page->releases && acquires(v->source))
+    if (v->page->releases && acquires(v->source)) {
         lilac_sim_acquire(v->worker, v->page->releases[v->granule], lilac_sim_thread_of(&v->now),
                           v->source->scope == LILAC_SIMT_SCOPE_BLOCK);
+    }
 }
 
 /* Also of a compare-and-swap that fails. */
@@ -488,10 +521,12 @@ void lilac_sim_races_load(lilac_sim_worker *w, const lilac_sim_step *step,
                           const lilac_sim_active *lanes, const lilac_sim_buffer *const *buffers,
                           uint32_t size) {
     bool found = false;
-    for (uint32_t l = 0; l < lanes->count; l++)
-        if (places_of(w, buffers[l])->pages)
+    for (uint32_t l = 0; l < lanes->count; l++) {
+        if (places_of(w, buffers[l])->pages) {
             found |= each_place(w, step, buffers[l], lanes->address[l], size, lanes->thread[l],
                                 NULL, act_load, !found);
+        }
+    }
     w->counters.races += found;
 }
 
@@ -501,11 +536,13 @@ static bool is_first(lilac_sim_page *const *pages, const lilac_sim_buffer *buffe
     uint64_t at = address - (buffer->address & ~(uint64_t)(PAGE_BYTES - 1));
     lilac_sim_page *page = pages[at >> LILAC_SIM_PAGE_BITS];
     if (!page || size != 1u << page->shift || !page->sets[WRITES] || page->sets[READS] ||
-        page->sets[ATOMICS])
+        page->sets[ATOMICS]) {
         return false;
+    }
     lilac_sim_record *set = &page->sets[WRITES][(at & (PAGE_BYTES - 1)) >> page->shift];
-    if (set->block)
+    if (set->block) {
         return false;
+    }
     *set = *now;
     return true;
 }
@@ -517,11 +554,12 @@ void lilac_sim_races_put(lilac_sim_worker *w, const lilac_sim_step *step,
     for (uint32_t l = 0; l < lanes->count; l++, data += size) {
         lilac_sim_record now = record_of(w, step, lanes->thread[l]);
         lilac_sim_page **pages = places_of(w, buffers[l])->pages;
-        if (!pages || (plain && is_first(pages, buffers[l], lanes->address[l], size, &now)))
+        if (!pages || (plain && is_first(pages, buffers[l], lanes->address[l], size, &now))) {
             memcpy(lanes->host[l], data, size);
-        else
+        } else {
             found |= each_place(w, step, buffers[l], lanes->address[l], size, lanes->thread[l],
                                 data, act_store, !found);
+        }
     }
     w->counters.races += found;
 }
@@ -535,8 +573,9 @@ void lilac_sim_races_store(lilac_sim_worker *w, const lilac_sim_step *step, lila
         lanes->host[l] = data + (size_t)l * size;
     }
     lilac_sim_move(w->registers, access, lanes, false);
-    for (uint32_t l = 0; l < lanes->count; l++)
+    for (uint32_t l = 0; l < lanes->count; l++) {
         lanes->host[l] = places[l];
+    }
     lilac_sim_races_put(w, step, lanes, buffers, size, data);
 }
 
@@ -550,10 +589,12 @@ static void act_atomic(visit *v, uint8_t *memory, const uint8_t *data, uint32_t 
     check(v, ATOMICS, false);
     check(v, READS, false);
     add(v, ATOMICS);
-    if (!v->worker->memory->races->synchronises || !releases(v->source))
+    if (!v->worker->memory->races->synchronises || !releases(v->source)) {
         return;
-    if (!page->releases)
+    }
+    if (!page->releases) {
         page->releases = zeroed(sizeof(void *) * granules_of(page));
+    }
     page->releases[v->granule] =
         lilac_sim_publish(v->worker, page->releases[v->granule], lilac_sim_thread_of(&v->now),
                           v->source->scope == LILAC_SIMT_SCOPE_BLOCK);
@@ -565,8 +606,9 @@ void lilac_sim_races_atomic(lilac_sim_worker *w, const lilac_sim_step *step,
     uint32_t width = w->program->accesses[step->access].width;
     if (places_of(w, buffers[l])->pages &&
         each_place(w, step, buffers[l], address, width, lanes->thread[l], NULL,
-                   writes ? act_atomic : act_load, true))
+                   writes ? act_atomic : act_load, true)) {
         w->counters.races++;
+    }
 }
 
 /* ---- the launch ------------------------------------------------------------------------- */
@@ -576,8 +618,9 @@ static void find_order(lilac_sim_races *races, const lilac_sim_program *program)
     for (uint32_t k = 0; k < program->step_count; k++) {
         const lilac_sim_step *s = &program->steps[k];
         bool atomic = s->kind == STEP_ATOMIC_GLOBAL;
-        if (!atomic && s->kind != STEP_LOAD_GLOBAL && s->kind != STEP_STORE_GLOBAL)
+        if (!atomic && s->kind != STEP_LOAD_GLOBAL && s->kind != STEP_STORE_GLOBAL) {
             continue;
+        }
         release |= atomic && releases(s->source);
         acquire |= acquires(s->source);
         volatiles |= !atomic && is_atomic(s->source);
@@ -599,8 +642,10 @@ static uint64_t watched_roots(const lilac_sim_program *program, const lilac_sim_
     uint64_t roots = lilac_sim_stored_roots(program->kernel);
     for (uint32_t k = 0; k < launch->argument_count && k < 63; k++) {
         bool pointer = program->kernel->parameters[k].is_pointer && launch->arguments[k] != 0;
-        if ((roots >> k & 1) && pointer && !lilac_sim_memory_find(memory, launch->arguments[k], 1))
+        if ((roots >> k & 1) && pointer &&
+            !lilac_sim_memory_find(memory, launch->arguments[k], 1)) {
             roots |= LILAC_SIM_ANY_ROOT;
+        }
     }
     return roots;
 }
@@ -611,34 +656,42 @@ void lilac_sim_races_init(lilac_sim_races *races, const lilac_sim_program *progr
     uint64_t roots = watched_roots(program, launch, memory);
     *races = (lilac_sim_races){.buffer_count = launch->buffer_count, .shared = workers > 1};
     find_order(races, program);
-    for (uint32_t k = 0; k < LILAC_SIM_STRIPES; k++)
+    for (uint32_t k = 0; k < LILAC_SIM_STRIPES; k++) {
         pthread_mutex_init(&races->stripes[k], NULL);
+    }
     pthread_mutex_init(&races->order, NULL);
     races->buffers = zeroed(sizeof *races->buffers * (launch->buffer_count + 1u));
     for (uint32_t b = 0; b < launch->buffer_count; b++) {
         const lilac_sim_buffer *buffer = &launch->buffers[b];
         bool watched = roots & LILAC_SIM_ANY_ROOT;
-        for (uint32_t k = 0; k < launch->argument_count && k < 63; k++)
+        for (uint32_t k = 0; k < launch->argument_count && k < 63; k++) {
             watched |= (roots >> k & 1) && address_of(launch, k) - buffer->address < buffer->size;
-        if (watched && !buffer->read_only && buffer->size)
+        }
+        if (watched && !buffer->read_only && buffer->size) {
             races->buffers[b].pages =
                 zeroed(sizeof(lilac_sim_page *) * ((buffer->size >> LILAC_SIM_PAGE_BITS) + 2));
+        }
     }
 }
 
 void lilac_sim_races_clear(lilac_sim_races *races, const lilac_sim_launch *launch) {
     for (uint32_t b = 0; b < races->buffer_count; b++) {
         lilac_sim_page **pages = races->buffers[b].pages;
-        for (uint64_t k = 0; pages && k < (launch->buffers[b].size >> LILAC_SIM_PAGE_BITS) + 2; k++)
+        for (uint64_t k = 0; pages && k < (launch->buffers[b].size >> LILAC_SIM_PAGE_BITS) + 2;
+             k++) {
             free_page(pages[k]);
+        }
         lilac_heap_free(pages);
     }
-    for (uint32_t k = 0; k < races->chunk_count; k++)
+    for (uint32_t k = 0; k < races->chunk_count; k++) {
         lilac_heap_free(races->chunks[k]);
-    for (uint32_t k = 0; k < LILAC_SIM_STRIPES && races->buffers; k++)
+    }
+    for (uint32_t k = 0; k < LILAC_SIM_STRIPES && races->buffers; k++) {
         pthread_mutex_destroy(&races->stripes[k]);
-    if (races->buffers)
+    }
+    if (races->buffers) {
         pthread_mutex_destroy(&races->order);
+    }
     lilac_heap_free(races->buffers);
     lilac_heap_free(races->chunks);
     *races = (lilac_sim_races){0};

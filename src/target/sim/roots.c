@@ -25,14 +25,16 @@ static void add(tracer *t, lilac_simt_value value, uint64_t roots) {
 
 static void pass(tracer *t, lilac_simt_value first, const lilac_simt_value *values,
                  uint32_t count) {
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         add(t, first + k, t->roots[values[k]]);
+    }
 }
 
 static uint64_t roots_of_all(const tracer *t, const lilac_simt_instruction *i) {
     uint64_t all = 0;
-    for (uint32_t k = 0; k < i->operand_count; k++)
+    for (uint32_t k = 0; k < i->operand_count; k++) {
         all |= t->roots[i->operands[k]];
+    }
     return all;
 }
 
@@ -98,16 +100,18 @@ static void trace(tracer *t, const lilac_simt_body *body);
 
 static void trace_bodies(tracer *t, const lilac_simt_instruction *i) {
     lilac_simt_body *const *bodies = i->bodies;
-    for (uint32_t k = 0; k < i->body_count; k++)
+    for (uint32_t k = 0; k < i->body_count; k++) {
         trace(t, bodies[k]);
+    }
     switch (i->code) {
     case LILAC_SIMT_OP_LOOP: {
         uint32_t count = i->operand_count - 3u;
         add(t, bodies[0]->argument, roots_of_all(t, i));
         pass(t, bodies[0]->argument + 1, i->operands + 3, count);
         pass(t, bodies[0]->argument + 1, bodies[0]->last->operands, count);
-        for (uint32_t k = 0; k < count; k++)
+        for (uint32_t k = 0; k < count; k++) {
             add(t, i->result + k, t->roots[bodies[0]->argument + 1 + k]);
+        }
         break;
     }
     case LILAC_SIMT_OP_IF:
@@ -132,9 +136,11 @@ static void trace(tracer *t, const lilac_simt_body *body) {
             continue;
         }
         trace_memory(t, i);
-        for (uint32_t k = 0; k < i->result_count; k++)
-            if (t->kernel->values[i->result + k].type != LILAC_SIMT_I1)
+        for (uint32_t k = 0; k < i->result_count; k++) {
+            if (t->kernel->values[i->result + k].type != LILAC_SIMT_I1) {
                 add(t, i->result + k, roots_of_result(t, i));
+            }
+        }
     }
 }
 

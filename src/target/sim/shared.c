@@ -47,18 +47,21 @@ void lilac_sim_shared_init(lilac_sim_shared *s, const lilac_sim_program *program
     s->written = lilac_heap_grow(NULL, bytes + 1);
     s->write_stamp = lilac_heap_grow(NULL, stamps + 1);
     s->read_stamp = lilac_heap_grow(NULL, stamps + 1);
-    if (program->copies || program->proxies)
+    if (program->copies || program->proxies) {
         s->in_flight = lilac_heap_grow(NULL, bytes + 1);
+    }
     if (program->shared_atomics) {
         s->atomic_stamp = lilac_heap_grow(NULL, stamps + 1);
         memset(s->atomic_stamp, 0, stamps);
     }
     memset(s->write_stamp, 0, stamps);
     memset(s->read_stamp, 0, stamps);
-    if (program->proxies)
+    if (program->proxies) {
         lilac_sim_proxies_init(&s->proxies, bytes);
-    if (program->proxies)
+    }
+    if (program->proxies) {
         s->reading = lilac_heap_grow(NULL, sizeof *s->reading * (bytes + 1));
+    }
     if (program->partial) {
         s->known = lilac_heap_grow(NULL, sizeof *s->known * all * s->clocks);
         memset(s->known, 0, sizeof *s->known * all * s->clocks);
@@ -87,14 +90,17 @@ void lilac_sim_shared_clear(lilac_sim_shared *s) {
 static void advance(lilac_sim_shared *s) {
     size_t bytes = (size_t)s->stride * s->blocks;
     size_t known = (size_t)s->blocks * s->warps * s->clocks;
-    if (s->epoch++ < UINT32_MAX)
+    if (s->epoch++ < UINT32_MAX) {
         return;
+    }
     memset(s->write_stamp, 0, bytes * sizeof *s->write_stamp);
     memset(s->read_stamp, 0, bytes * sizeof *s->read_stamp);
-    if (s->atomic_stamp)
+    if (s->atomic_stamp) {
         memset(s->atomic_stamp, 0, bytes * sizeof *s->atomic_stamp);
-    if (s->known)
+    }
+    if (s->known) {
         memset(s->known, 0, sizeof *s->known * known);
+    }
     s->floor = 0;
     s->epoch = 1;
 }
@@ -114,17 +120,20 @@ void lilac_sim_shared_forget(lilac_sim_shared *s) {
     size_t bytes = (size_t)s->stride * s->blocks;
     memset(s->bytes, 0, bytes);
     memset(s->written, 0, bytes);
-    if (s->in_flight)
+    if (s->in_flight) {
         memset(s->in_flight, 0, bytes);
-    if (s->reading)
+    }
+    if (s->reading) {
         memset(s->reading, 0, sizeof *s->reading * bytes);
+    }
     lilac_sim_proxies_forget(&s->proxies, bytes);
     raise_floor(s);
 }
 
 static void raise_clock(uint32_t *clock, const uint32_t *other, uint32_t count) {
-    for (uint32_t u = 0; u < count; u++)
+    for (uint32_t u = 0; u < count; u++) {
         clock[u] = other[u] > clock[u] ? other[u] : clock[u];
+    }
 }
 
 void lilac_sim_shared_order(lilac_sim_shared *s, const uint32_t *warps, uint32_t count) {
@@ -134,12 +143,15 @@ void lilac_sim_shared_order(lilac_sim_shared *s, const uint32_t *warps, uint32_t
     }
     uint32_t *joined = s->joined, clocks = s->clocks;
     memcpy(joined, s->known + (size_t)warps[0] * clocks, sizeof *joined * clocks);
-    for (uint32_t k = 1; k < count; k++)
+    for (uint32_t k = 1; k < count; k++) {
         raise_clock(joined, s->known + (size_t)warps[k] * clocks, clocks);
-    for (uint32_t k = 0; k < count; k++)
+    }
+    for (uint32_t k = 0; k < count; k++) {
         joined[warps[k]] = s->epoch;
-    for (uint32_t k = 0; k < count; k++)
+    }
+    for (uint32_t k = 0; k < count; k++) {
         memcpy(s->known + (size_t)warps[k] * clocks, joined, sizeof *joined * clocks);
+    }
     advance(s);
 }
 
@@ -193,8 +205,9 @@ static bool conflicts(const lilac_sim_shared *s, uint64_t stamp, uint32_t warp,
 static bool any_recent(const lilac_sim_shared *s, const uint64_t *stamps, uint32_t size) {
     uint64_t first = ((uint64_t)s->floor + 1) << EPOCH_SHIFT;
     bool any = false;
-    for (uint32_t b = 0; b < size; b++)
+    for (uint32_t b = 0; b < size; b++) {
         any |= stamps[b] >= first;
+    }
     return any;
 }
 
@@ -204,8 +217,9 @@ static void find_conflict(const lilac_sim_shared *s, const uint64_t *stamps, uin
     uint64_t mine = (uint64_t)warp << WARP_SHIFT;
     for (uint32_t b = any_recent(s, stamps, size) ? 0 : size; b < size; b++) {
         if (epoch_of(stamps[b]) <= s->floor || (stamps[b] & WHO) == mine ||
-            !conflicts(s, stamps[b], warp, conflict))
+            !conflicts(s, stamps[b], warp, conflict)) {
             continue;
+        }
         conflict->kind = kind;
         conflict->byte = b;
         return;
@@ -233,8 +247,9 @@ static uint32_t new_reader(lilac_sim_shared *s, uint32_t epoch, uint32_t warp, u
 static uint64_t add_reader(lilac_sim_shared *s, uint64_t before, uint64_t mine, uint32_t warp) {
     uint32_t head = 0;
     if (!(before & MANY)) {
-        if (!is_ordered(s, warp_of(before), epoch_of(before), warp))
+        if (!is_ordered(s, warp_of(before), epoch_of(before), warp)) {
             head = new_reader(s, epoch_of(before), warp_of(before), step_of(before), 0);
+        }
     } else {
         head = (uint32_t)before >> WARP_SHIFT;
         uint32_t *link = &head;
@@ -250,8 +265,9 @@ static uint64_t add_reader(lilac_sim_shared *s, uint64_t before, uint64_t mine, 
             s->free_reader = reader;
         }
     }
-    if (!head || s->reader_count == MOST_LISTED) /* more would not fit, nor any host's memory */
+    if (!head || s->reader_count == MOST_LISTED) { /* more would not fit, nor any host's memory */
         return mine;
+    }
     head = new_reader(s, epoch_of(mine), warp, step_of(mine), head);
     return (uint64_t)epoch_of(mine) << EPOCH_SHIFT | (uint64_t)head << WARP_SHIFT | MANY;
 }
@@ -277,10 +293,12 @@ static void stamp_together(lilac_sim_shared *s, uint64_t *stamps, uint32_t size,
 
 void lilac_sim_shared_read(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
                            uint32_t step, lilac_sim_conflict *conflict) {
-    if (conflict)
+    if (conflict) {
         find_conflict(s, s->write_stamp + at, size, warp, CONFLICT_READ_AFTER_WRITE, conflict);
-    if (conflict && s->atomic_stamp && conflict->kind == CONFLICT_NONE)
+    }
+    if (conflict && s->atomic_stamp && conflict->kind == CONFLICT_NONE) {
         find_conflict(s, s->atomic_stamp + at, size, warp, CONFLICT_READ_AFTER_WRITE, conflict);
+    }
     stamp_together(s, s->read_stamp + at, size, warp, step);
 }
 
@@ -291,10 +309,12 @@ void lilac_sim_shared_find_write(const lilac_sim_shared *s, uint64_t at, uint32_
 
 void lilac_sim_shared_atomic(lilac_sim_shared *s, uint64_t at, uint32_t size, uint32_t warp,
                              uint32_t step, lilac_sim_conflict *conflict) {
-    if (conflict)
+    if (conflict) {
         find_conflict(s, s->write_stamp + at, size, warp, CONFLICT_WRITE_AFTER_WRITE, conflict);
-    if (conflict && conflict->kind == CONFLICT_NONE)
+    }
+    if (conflict && conflict->kind == CONFLICT_NONE) {
         find_conflict(s, s->read_stamp + at, size, warp, CONFLICT_WRITE_AFTER_READ, conflict);
+    }
     stamp_together(s, s->atomic_stamp + at, size, warp, step);
     memset(s->written + at, 1, size);
 }
@@ -303,13 +323,17 @@ void lilac_sim_shared_write(lilac_sim_shared *s, uint64_t at, uint32_t size, uin
                             uint32_t step, lilac_sim_conflict *conflict) {
     uint64_t mine = stamp_of(s->epoch, step, warp);
     uint64_t *stamps = s->write_stamp + at;
-    if (conflict)
+    if (conflict) {
         find_conflict(s, stamps, size, warp, CONFLICT_WRITE_AFTER_WRITE, conflict);
-    if (conflict && conflict->kind == CONFLICT_NONE)
+    }
+    if (conflict && conflict->kind == CONFLICT_NONE) {
         find_conflict(s, s->read_stamp + at, size, warp, CONFLICT_WRITE_AFTER_READ, conflict);
-    if (conflict && s->atomic_stamp && conflict->kind == CONFLICT_NONE)
+    }
+    if (conflict && s->atomic_stamp && conflict->kind == CONFLICT_NONE) {
         find_conflict(s, s->atomic_stamp + at, size, warp, CONFLICT_WRITE_AFTER_WRITE, conflict);
-    for (uint32_t b = 0; b < size; b++)
+    }
+    for (uint32_t b = 0; b < size; b++) {
         stamps[b] = mine;
+    }
     memset(s->written + at, 1, size);
 }

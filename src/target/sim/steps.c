@@ -19,8 +19,9 @@ static bool run_lanes(lilac_sim_worker *w, const lilac_sim_step *s) {
     uint8_t *out = entries(w, s->out, s->width[3]);
     s->loop(s->n, s->immediate, out, entries(w, s->a, s->width[0]), entries(w, s->b, s->width[1]),
             entries(w, s->c, s->width[2]));
-    if (s->fill)
+    if (s->fill) {
         fill_entries(out, s->entry_bytes, w->threads);
+    }
     return true;
 }
 
@@ -43,8 +44,9 @@ static bool run_flushed(lilac_sim_worker *w, const lilac_sim_step *s) {
     } else {
         s->loop(s->n, s->immediate, out, operands[0], operands[1], operands[2]);
     }
-    if (s->fill)
+    if (s->fill) {
         fill_entries(out, s->entry_bytes, w->threads);
+    }
     return true;
 }
 
@@ -79,10 +81,12 @@ static bool run_shuffle(lilac_sim_worker *w, const lilac_sim_step *s) {
     const lane_u32 *values = (const void *)(w->registers + s->a);
     const lane_u32 *operands = (const void *)(w->registers + s->b);
     lane_u32 *out = (void *)(w->registers + s->out);
-    for (uint32_t first = w->first_thread; first < w->end_thread; first += size)
-        for (uint32_t lane = 0; lane < size; lane++)
+    for (uint32_t first = w->first_thread; first < w->end_thread; first += size) {
+        for (uint32_t lane = 0; lane < size; lane++) {
             out[first + lane] =
                 values[first + lilac_sim_partner(s->immediate, lane, operands[first + lane], size)];
+        }
+    }
     w->counters.shuffles += w->end_warp - w->first_warp;
     return true;
 }
@@ -93,10 +97,12 @@ static bool run_ballot(lilac_sim_worker *w, const lilac_sim_step *s) {
     lane_u32 *out = (void *)(w->registers + s->out);
     for (uint32_t first = w->first_thread; first < w->end_thread; first += size) {
         uint32_t votes = 0;
-        for (uint32_t lane = 0; lane < size; lane++)
+        for (uint32_t lane = 0; lane < size; lane++) {
             votes |= (uint32_t)(conditions[first + lane] != 0) << lane;
-        for (uint32_t lane = 0; lane < size; lane++)
+        }
+        for (uint32_t lane = 0; lane < size; lane++) {
             out[first + lane] = votes;
+        }
     }
     w->counters.votes += w->end_warp - w->first_warp;
     return true;
@@ -107,8 +113,9 @@ static bool run_ballot(lilac_sim_worker *w, const lilac_sim_step *s) {
 static bool run_barrier(lilac_sim_worker *w, const lilac_sim_step *s) {
     (void)s;
     uint32_t warps[MOST_WARPS], count = w->program->warps;
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         warps[k] = w->rank * count + k;
+    }
     lilac_sim_shared_order(&w->shared, warps, count);
     lilac_sim_order_join(w, warps, count);
     w->counters.barriers++;
@@ -124,9 +131,11 @@ static bool run_group_barrier(lilac_sim_worker *w, const lilac_sim_step *s) {
         uint32_t apart =
             s->source->shared_partition; /* warps equal in these bits must be in one group */
         bool meets = !apart || numbers[(warp & apart) * size] == number;
-        for (uint32_t lane = 0; lane < size; lane++)
-            if (numbers[warp * size + lane] != number || number >= GROUPS || !meets)
+        for (uint32_t lane = 0; lane < size; lane++) {
+            if (numbers[warp * size + lane] != number || number >= GROUPS || !meets) {
                 return lilac_sim_worker_trap(w, TRAP_GROUP_NUMBER, s, warp * size + lane);
+            }
+        }
         warps[number][members[number]++] = w->rank * count + warp;
     }
     for (uint32_t k = 0; k < GROUPS; k++) {
@@ -135,8 +144,9 @@ static bool run_group_barrier(lilac_sim_worker *w, const lilac_sim_step *s) {
             w->trap.size = members[k];
             return lilac_sim_worker_trap(w, TRAP_GROUP_SIZE, s, warps[k][0] % count * size);
         }
-        if (!members[k])
+        if (!members[k]) {
             continue;
+        }
         lilac_sim_shared_order(&w->shared, warps[k], members[k]);
         lilac_sim_order_join(w, warps[k], members[k]);
     }
@@ -147,9 +157,11 @@ static bool run_group_barrier(lilac_sim_worker *w, const lilac_sim_step *s) {
 /* ---- other steps ------------------------------------------------------------------------ */
 
 static bool run_assert(lilac_sim_worker *w, const lilac_sim_step *s) {
-    for (uint32_t t = w->first_thread; t < w->first_thread + s->n; t++)
-        if (!w->registers[s->a + t])
+    for (uint32_t t = w->first_thread; t < w->first_thread + s->n; t++) {
+        if (!w->registers[s->a + t]) {
             return lilac_sim_worker_trap(w, TRAP_ASSERT, s, t);
+        }
+    }
     return true;
 }
 

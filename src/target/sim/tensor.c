@@ -12,8 +12,9 @@ const lilac_tensor_map *lilac_sim_map_of(const lilac_sim_launch *launch,
                                          const lilac_simt_instruction *i) {
     const lilac_simt_kernel *kernel = launch->kernel;
     if (i->code != LILAC_SIMT_OP_CP_TENSOR_LOAD && i->code != LILAC_SIMT_OP_CP_TENSOR_STORE &&
-        i->code != LILAC_SIMT_OP_CP_TENSOR_REDUCE)
+        i->code != LILAC_SIMT_OP_CP_TENSOR_REDUCE) {
         return NULL;
+    }
     bool predicated = kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
     const lilac_simt_instruction *parameter =
         kernel->values[i->operands[1 + predicated]].definition; /* the verifier has checked it */

@@ -28,15 +28,18 @@ bool lilac_sim_turn_look(lilac_sim_worker *w, bool in_while) {
         w->snapshot.disturbed = true;
         w->progressed = true;
     }
-    if (w->progressed || !in_while)
+    if (w->progressed || !in_while) {
         lilac_sim_schedule_alive(s, now);
+    }
     uint64_t alive = atomic_load(&s->alive);
     if (alive != w->alive_seen) { /* by whichever worker: all residents get turns after it */
         w->alive_seen = alive;
         w->fruitless = 0;
     }
-    if (!w->launch->instruction_limit && w->fruitless > w->resident_count && now > alive + patience)
+    if (!w->launch->instruction_limit && w->fruitless > w->resident_count &&
+        now > alive + patience) {
         lilac_sim_schedule_stall(w);
+    }
     w->progressed = false;
     lilac_sim_schedule_report(s, now);
     return atomic_load(&s->stall) == STALL_NONE;
@@ -70,14 +73,16 @@ static bool repeats(lilac_sim_worker *w, const lilac_sim_step *step) {
     lilac_sim_snapshot *s = &w->snapshot;
     size_t registers = (size_t)w->program->register_bytes, shared = w->shared.size;
     s->visits++;
-    if (s->visits < FIRST_VISIT)
+    if (s->visits < FIRST_VISIT) {
         return false;
+    }
     if ((s->visits & (s->visits - 1)) == 0) {
         take_snapshot(w, step);
         return false;
     }
-    if (s->at != step || s->compares == 0)
+    if (s->at != step || s->compares == 0) {
         return false;
+    }
     s->compares--;
     return !s->disturbed && !w->changed && memcmp(s->bytes, w->registers, registers) == 0 &&
            memcmp(s->bytes + registers, shared_bytes(w), shared) == 0 &&
@@ -87,11 +92,13 @@ static bool repeats(lilac_sim_worker *w, const lilac_sim_step *step) {
 /* ---- turns ------------------------------------------------------------------------------ */
 
 lilac_sim_outcome lilac_sim_turn_back(lilac_sim_worker *w, const lilac_sim_step *step) {
-    if (w->issued >= w->look_at && !lilac_sim_turn_look(w, true))
+    if (w->issued >= w->look_at && !lilac_sim_turn_look(w, true)) {
         return OUTCOME_YIELDS;
+    }
     bool alone =
         w->program->kernel->num_ctas == 1 && !w->program->mbarriers && !w->program->parts_wait;
-    if (alone && repeats(w, step))
+    if (alone && repeats(w, step)) {
         return w->launch->instruction_limit ? OUTCOME_YIELDS : OUTCOME_SLEEPS;
+    }
     return w->issued >= w->turn_end ? OUTCOME_YIELDS : OUTCOME_GOES_ON;
 }

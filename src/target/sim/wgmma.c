@@ -47,8 +47,9 @@ struct lilac_sim_wgmmas {
 
 lilac_sim_wgmmas *lilac_sim_wgmmas_create(const lilac_sim_program *program) {
     const lilac_simt_kernel *kernel = program->kernel;
-    if (!program->wgmmas)
+    if (!program->wgmmas) {
         return NULL;
+    }
     lilac_sim_wgmmas *all = lilac_heap_grow(NULL, sizeof *all);
     *all = (lilac_sim_wgmmas){.value_count = kernel->value_count,
                               .groups = program->warps / LILAC_SIM_GROUP_WARPS};
@@ -68,8 +69,9 @@ lilac_sim_wgmmas *lilac_sim_wgmmas_create(const lilac_sim_program *program) {
 void lilac_sim_wgmmas_forget(lilac_sim_wgmmas *all) {
     for (uint32_t k = 0; all && k < all->count; k++) {
         group_state *b = &all->states[k];
-        for (uint32_t n = 0; n < b->count; n++)
+        for (uint32_t n = 0; n < b->count; n++) {
             lilac_heap_free(b->flying[n]);
+        }
         b->count = 0;
         b->commits = b->clock = b->fenced = 0;
         memset(b->values, 0, sizeof *b->values * all->value_count);
@@ -77,8 +79,9 @@ void lilac_sim_wgmmas_forget(lilac_sim_wgmmas *all) {
 }
 
 void lilac_sim_wgmmas_destroy(lilac_sim_wgmmas *all) {
-    if (!all)
+    if (!all) {
         return;
+    }
     lilac_sim_wgmmas_forget(all);
     for (uint32_t k = 0; k < all->count; k++) {
         lilac_heap_free(all->states[k].values);
@@ -136,8 +139,9 @@ static void read_again(lilac_sim_worker *w, const group_state *b, flight *f,
                                                      .width = in_b,
                                                      .thread = b->number * GROUP_THREADS});
     }
-    if (good)
+    if (good) {
         f->operands = *now;
+    }
     lilac_heap_free(now);
 }
 
@@ -145,15 +149,17 @@ static void read_again(lilac_sim_worker *w, const group_state *b, flight *f,
 static void give_results(lilac_sim_worker *w, group_state *b, flight *f) {
     uint32_t count = w->program->matrices[f->step->access].d_count;
     for (uint32_t k = 0; k < count; k++) {
-        if (!f->holder[k])
+        if (!f->holder[k]) {
             continue;
+        }
         memcpy(registers_of(w, b, f->array[k]), f->accumulators[k], GROUP_THREADS * 4);
         b->values[f->holder[k]].flight = NULL;
     }
     for (uint32_t n = 0; n < b->count; n++) {
         flight *next = b->flying[n];
-        if (next->chained != f)
+        if (next->chained != f) {
             continue;
+        }
         memcpy(next->accumulators, f->accumulators, sizeof *f->accumulators * count);
         next->chained = NULL;
     }
@@ -186,10 +192,11 @@ static void serialise(lilac_sim_worker *w, group_state *b, const lilac_sim_step 
 static void use(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s,
                 lilac_simt_value value) {
     value_state *v = &b->values[value];
-    if (v->flight)
+    if (v->flight) {
         find(w, b, FINDING_WGMMA_REGISTER, s, v->flight->step);
-    else if (v->gone)
+    } else if (v->gone) {
         find(w, b, FINDING_WGMMA_REGISTER, s, NULL);
+    }
     v->touched = b->clock;
 }
 
@@ -216,12 +223,15 @@ static void transfer(lilac_sim_worker *w, group_state *b, const lilac_sim_step *
     lilac_simt_value source = s->target, target = s->access;
     value_state *from = &b->values[source], *to = &b->values[target];
     bool same = source && target && homes[source] == homes[target];
-    if (source && from->flight && !same)
+    if (source && from->flight && !same) {
         serialise(w, b, s, from->flight);
-    if (source && from->gone)
+    }
+    if (source && from->gone) {
         use(w, b, s, source);
-    if (!target)
+    }
+    if (!target) {
         return;
+    }
     uint64_t touched = same ? from->touched : b->clock;
     *to = (value_state){.touched = touched};
     if (source && from->flight) {
@@ -236,21 +246,25 @@ static void transfer(lilac_sim_worker *w, group_state *b, const lilac_sim_step *
 static void watch(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     const lilac_simt_instruction *i = s->source;
     b->clock++;
-    if (!i)
+    if (!i) {
         return;
+    }
     if (s->kind == STEP_LANES && (s->access || s->target)) {
         transfer(w, b, s);
         return;
     }
-    for (uint32_t k = 0; k < operands_read(i); k++)
+    for (uint32_t k = 0; k < operands_read(i); k++) {
         use(w, b, s, i->operands[k]);
-    for (uint32_t k = 0; i->body_count == 0 && k < i->result_count; k++)
+    }
+    for (uint32_t k = 0; i->body_count == 0 && k < i->result_count; k++) {
         b->values[i->result + k] = (value_state){.touched = b->clock};
+    }
 }
 
 void lilac_sim_wgmma_watch(lilac_sim_worker *w, const lilac_sim_step *s) {
-    for (group_state *b = first_group(w); b < end_group(w); b++)
+    for (group_state *b = first_group(w); b < end_group(w); b++) {
         watch(w, b, s);
+    }
 }
 
 /* ---- issue ------------------------------------------------------------------------------ */
@@ -287,11 +301,14 @@ static bool is_fenced(const lilac_sim_worker *w, const group_state *b, const lil
         bool same = memcmp(&m->shape, &before->shape, sizeof m->shape) == 0;
         fenced &= same || b->fenced > chain->issued;
     }
-    for (uint32_t k = 0; k < m->d_count && !chain; k++)
-        if (homes[i->operands[k]] == homes[i->result + k]) /* else a copy, with a fence behind */
+    for (uint32_t k = 0; k < m->d_count && !chain; k++) {
+        if (homes[i->operands[k]] == homes[i->result + k]) { /* else a copy, with a fence behind */
             fenced &= b->values[i->operands[k]].touched < b->fenced;
-    for (uint32_t k = 0; k < m->a_count && m->payload->registers; k++)
+        }
+    }
+    for (uint32_t k = 0; k < m->a_count && m->payload->registers; k++) {
         fenced &= b->values[i->operands[m->d_count + k]].touched < b->fenced;
+    }
     return fenced;
 }
 
@@ -300,10 +317,12 @@ static bool record(lilac_sim_worker *w, const group_state *b, flight *f) {
     const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
     memset(&f->operands, 0, sizeof f->operands);
     if (!lilac_sim_operands_agree(w, f->step, b->number, f->descriptors, &f->operands.accumulate) ||
-        !lilac_sim_operands_read(w, f->step, f->descriptors, b->number, true, &f->operands))
+        !lilac_sim_operands_read(w, f->step, f->descriptors, b->number, true, &f->operands)) {
         return false;
-    for (uint32_t k = 0; k < m->d_count; k++)
+    }
+    for (uint32_t k = 0; k < m->d_count; k++) {
         memcpy(f->accumulators[k], registers_of(w, b, m->c[k]), GROUP_THREADS * 4);
+    }
     return true;
 }
 
@@ -314,10 +333,12 @@ static void take_registers(lilac_sim_worker *w, group_state *b, flight *f) {
     const lilac_sim_matrix *m = &w->program->matrices[f->step->access];
     for (uint32_t k = 0; k < m->d_count; k++) {
         lilac_simt_value from = i->operands[k], to = i->result + k;
-        if (homes[from] == homes[to])
+        if (homes[from] == homes[to]) {
             b->values[from] = (value_state){.gone = true, .touched = b->values[from].touched};
-        if (f->chained)
+        }
+        if (f->chained) {
             f->chained->holder[k] = 0;
+        }
         b->values[to] = (value_state){.flight = f, .index = k};
         f->holder[k] = to;
         f->array[k] = m->d[k];
@@ -329,14 +350,19 @@ static bool issue(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) 
     const lilac_simt_instruction *i = s->source;
     const lilac_sim_matrix *m = &w->program->matrices[s->access];
     flight *chain = find_chain(w, b, s);
-    for (uint32_t k = 0; k < m->d_count; k++)
-        if (b->values[i->operands[k]].gone)
+    for (uint32_t k = 0; k < m->d_count; k++) {
+        if (b->values[i->operands[k]].gone) {
             use(w, b, s, i->operands[k]);
-    for (uint32_t k = 0; k < m->a_count && m->payload->registers; k++)
-        if (b->values[i->operands[m->d_count + k]].flight)
+        }
+    }
+    for (uint32_t k = 0; k < m->a_count && m->payload->registers; k++) {
+        if (b->values[i->operands[m->d_count + k]].flight) {
             use(w, b, s, i->operands[m->d_count + k]);
-    if (!is_fenced(w, b, s, chain))
+        }
+    }
+    if (!is_fenced(w, b, s, chain)) {
         find(w, b, FINDING_WGMMA_FENCE, s, NULL);
+    }
     flight *f = lilac_heap_grow(NULL, sizeof *f);
     f->step = s;
     f->group = b->commits;
@@ -363,10 +389,12 @@ static void wait(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
     uint64_t left = s->immediate > MOST_GROUPS ? MOST_GROUPS : s->immediate;
     uint32_t covered = 0;
     while (covered < b->count && b->flying[covered]->group < b->commits &&
-           b->commits - b->flying[covered]->group > left)
+           b->commits - b->flying[covered]->group > left) {
         covered++;
-    if (b->count > 0 && b->flying[b->count - 1]->group == b->commits)
+    }
+    if (b->count > 0 && b->flying[b->count - 1]->group == b->commits) {
         find(w, b, FINDING_WGMMA_UNCOMMITTED, b->flying[b->count - 1]->step, s);
+    }
     complete_first(w, b, covered, s);
 }
 
@@ -389,15 +417,18 @@ static bool step(lilac_sim_worker *w, group_state *b, const lilac_sim_step *s) {
 
 bool lilac_sim_wgmma_step(lilac_sim_worker *w, const lilac_sim_step *s) {
     w->snapshot.disturbed = true;
-    for (group_state *b = first_group(w); b < end_group(w); b++)
-        if (!step(w, b, s))
+    for (group_state *b = first_group(w); b < end_group(w); b++) {
+        if (!step(w, b, s)) {
             return false;
+        }
+    }
     return true;
 }
 
 void lilac_sim_wgmmas_end(lilac_sim_worker *w) {
-    if (!w->wgmmas)
+    if (!w->wgmmas) {
         return;
+    }
     for (group_state *b = first_group(w); b < end_group(w); b++) {
         for (uint32_t n = 0; n < b->count; n++) {
             find(w, b, FINDING_WGMMA_NOT_AWAITED, b->flying[n]->step, NULL);

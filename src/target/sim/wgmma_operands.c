@@ -18,9 +18,11 @@ static bool common_entry(lilac_sim_worker *w, const lilac_sim_step *s, uint32_t 
                          uint32_t bytes, uint32_t group, uint64_t *entry) {
     uint32_t first = group * GROUP_THREADS;
     *entry = read_entry(w->registers + array, bytes, first);
-    for (uint32_t t = first + 1; t < first + GROUP_THREADS; t++)
-        if (read_entry(w->registers + array, bytes, t) != *entry)
+    for (uint32_t t = first + 1; t < first + GROUP_THREADS; t++) {
+        if (read_entry(w->registers + array, bytes, t) != *entry) {
             return lilac_sim_worker_trap(w, TRAP_WARPGROUP, s, t);
+        }
+    }
     return true;
 }
 
@@ -63,18 +65,21 @@ static void move_chunk(const source *from, uint32_t row, uint32_t k, const uint8
         memcpy(from->to + (size_t)row * ROW_BYTES + k * from->bits / 8, bytes, CHUNK);
         return;
     }
-    for (uint32_t e = 0; e < 8; e++) /* elements of 16 bits along the rows */
+    for (uint32_t e = 0; e < 8; e++) { /* elements of 16 bits along the rows */
         memcpy(from->to + (size_t)(row + e) * ROW_BYTES + 2 * k, bytes + 2 * e, 2);
+    }
 }
 
 /* The accounts of 16-byte chunks that all warps of the warpgroup read. */
 static void account(lilac_sim_worker *w, const lilac_sim_step *s, lilac_sim_active *lanes,
                     uint32_t group, bool first, bool *proxied) {
     for (uint32_t warp = 0; warp < LILAC_SIM_GROUP_WARPS; warp++) {
-        for (uint32_t l = 0; l < lanes->count; l++)
+        for (uint32_t l = 0; l < lanes->count; l++) {
             lanes->thread[l] = group * GROUP_THREADS + warp * 32;
-        for (uint32_t l = 0; l < lanes->count && first && *proxied; l++)
+        }
+        for (uint32_t l = 0; l < lanes->count && first && *proxied; l++) {
             *proxied = lilac_sim_proxies_access(w, s, lanes->thread[l], lanes->address[l], CHUNK);
+        }
         lilac_sim_account_shared(w, s, lanes, CHUNK, true);
     }
     lanes->count = 0;
@@ -132,13 +137,16 @@ static bool read_shared(lilac_sim_worker *w, const lilac_sim_step *s, const sour
         move_chunk(from, row, k, w->shared.bytes + address);
         lanes.address[lanes.count] = address;
         lanes.host[lanes.count++] = w->shared.bytes + address;
-        if (lanes.count == MAX_LANES)
+        if (lanes.count == MAX_LANES) {
             account(w, s, &lanes, group, first, &proxied);
+        }
     }
-    if (lanes.count > 0)
+    if (lanes.count > 0) {
         account(w, s, &lanes, group, first, &proxied);
-    if (first)
+    }
+    if (first) {
         w->counters.wgmma_bytes += (uint64_t)from->rows * ROW_BYTES;
+    }
     return true;
 }
 
@@ -172,10 +180,12 @@ bool lilac_sim_operands_read(lilac_sim_worker *w, const lilac_sim_step *s,
                        .rows = row_count(m, b),
                        .transposed = b ? p->transpose_b : p->transpose_a,
                        .to = to->bytes + b * ROWS * ROW_BYTES};
-        if (first)
+        if (first) {
             check_descriptor(w, s, &from, b);
-        if (!read_shared(w, s, &from, group, first))
+        }
+        if (!read_shared(w, s, &from, group, first)) {
             return false;
+        }
     }
     return true;
 }

@@ -74,6 +74,7 @@ void lilac_sim_decode_print(lilac_sim_decoder *d, const lilac_simt_instruction *
     lilac_sim_step *step = lilac_sim_add_issued_step(d, kind, i);
     lilac_sim_access *access = lilac_sim_add_access(d, step, i, predicated ? i->operands[0] : 0);
     access->count = count;
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         access->values[k] = lilac_sim_offset_of(d, i, i->operands[predicated + k]);
+    }
 }

@@ -9,9 +9,11 @@
 /* ftz flushes f32 only. Bits 0 to 2 say which operands are f32; bit 3 says whether the result is. */
 static uint8_t flushed(const lilac_sim_decoder *d, const lilac_simt_instruction *i) {
     uint8_t mask = value_type(d, i->result) == LILAC_SIMT_F32 ? 8 : 0;
-    for (uint32_t k = 0; k < i->operand_count && k < 3; k++)
-        if (value_type(d, i->operands[k]) == LILAC_SIMT_F32)
+    for (uint32_t k = 0; k < i->operand_count && k < 3; k++) {
+        if (value_type(d, i->operands[k]) == LILAC_SIMT_F32) {
             mask |= (uint8_t)(1 << k);
+        }
+    }
     return mask;
 }
 
@@ -24,10 +26,12 @@ void lilac_sim_decode_lanes(lilac_sim_decoder *d, const lilac_simt_instruction *
     lilac_simt_type from = value_type(d, i->operands[select]), to = value_type(d, i->result);
     uint64_t immediate = 0;
     lane_loop *loop = lilac_sim_integer_loop(i, from, to, &immediate);
-    if (!loop)
+    if (!loop) {
         loop = lilac_sim_float_loop(i, from, to, &immediate);
-    if (!loop)
+    }
+    if (!loop) {
         loop = lilac_sim_convert_loop(i, from, to, &immediate);
+    }
     if (!loop || (i->flags & LILAC_SIMT_SATURATE)) {
         lilac_sim_refuse(d, i,
                          loop ? "saturation is not modelled" : "it does not exist on these types");
@@ -42,14 +46,16 @@ void lilac_sim_decode_lanes(lilac_sim_decoder *d, const lilac_simt_instruction *
                   : i->code == LILAC_SIMT_OP_PRMT ? TALLY_PERMUTE
                                                   : TALLY_OTHER;
     if ((from == LILAC_SIMT_F16X2 || from == LILAC_SIMT_BF16X2) && loop != lilac_sim_copy &&
-        !select)
+        !select) {
         step->n *= 2; /* a pair has two elements */
+    }
     if ((i->flags & LILAC_SIMT_FTZ) && flushed(d, i)) {
         step->kind = STEP_FLUSHED;
         step->varies = flushed(d, i);
     }
-    if (i->code >= LILAC_SIMT_OP_DIV_S && i->code <= LILAC_SIMT_OP_REM_U)
+    if (i->code >= LILAC_SIMT_OP_DIV_S && i->code <= LILAC_SIMT_OP_REM_U) {
         step->kind = STEP_DIVIDE;
+    }
 }
 
 void lilac_sim_decode_pack(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {

@@ -6,8 +6,9 @@
 
 static void set_registers(lilac_sim_decoder *d, const lilac_simt_instruction *i,
                           lilac_simt_group group, uint32_t *registers) {
-    for (uint32_t k = 0; k < group.count; k++)
+    for (uint32_t k = 0; k < group.count; k++) {
         registers[k] = lilac_sim_offset_of(d, i, group.values[k]);
+    }
 }
 
 void lilac_sim_decode_matrix(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
@@ -27,10 +28,12 @@ void lilac_sim_decode_matrix(lilac_sim_decoder *d, const lilac_simt_instruction 
     set_registers(d, i, a, m->a);
     set_registers(d, i, b, m->b);
     set_registers(d, i, c, m->c);
-    for (uint32_t k = 0; k < c.count; k++)
+    for (uint32_t k = 0; k < c.count; k++) {
         m->d[k] = d->values[i->result + k].offset;
-    if (!mma)
+    }
+    if (!mma) {
         m->accumulate = lilac_sim_offset_of(d, i, lilac_simt_group_of(i, 3).values[0]);
+    }
     lilac_sim_step *step = lilac_sim_add_issued_step(d, kind, i);
     step->access = p->matrix_count++;
     p->proxies |= !mma;
@@ -39,10 +42,12 @@ void lilac_sim_decode_matrix(lilac_sim_decoder *d, const lilac_simt_instruction 
 /* wgmma.fence, wgmma.commit and wgmma.wait. Their results are copies of their operands. */
 void lilac_sim_decode_wgmma(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
     lilac_sim_step *step = lilac_sim_add_issued_step(d, kind, i);
-    if (kind == STEP_WGMMA_WAIT)
+    if (kind == STEP_WGMMA_WAIT) {
         step->immediate = i->payload.wgmma_wait.groups;
-    for (uint32_t k = 0; k < i->result_count; k++)
+    }
+    for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_sim_copy_value(d, i, i->result + k, i->operands[k]);
+    }
 }
 
 void lilac_sim_decode_copy(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
@@ -90,8 +95,9 @@ void lilac_sim_decode_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i
     access->values[0] = lilac_sim_offset_of(d, i, rest[0]);
     access->values[1] = load ? lilac_sim_offset_of(d, i, rest[1 + count]) : LILAC_SIM_NONE;
     access->values[2] = multicast ? lilac_sim_offset_of(d, i, rest[2 + count]) : LILAC_SIM_NONE;
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         access->others[k] = lilac_sim_offset_of(d, i, rest[1 + k]);
+    }
 }
 
 void lilac_sim_decode_mbarrier(lilac_sim_decoder *d, const lilac_simt_instruction *i,

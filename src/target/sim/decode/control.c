@@ -35,8 +35,9 @@ void lilac_sim_decode_loop(lilac_sim_decoder *d, const lilac_simt_instruction *i
     bounds.target = p->step_count;
     p->steps[begin] = bounds;
     lilac_sim_place_values(d, i->result, i->result_count);
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         lilac_sim_copy_value(d, i, i->result + k, body->argument + 1 + k);
+    }
     d->number++;
     lilac_sim_release_dead(d, end);
 }

@@ -30,8 +30,9 @@ static uint32_t new_array(lilac_sim_decoder *d, uint32_t entry_bytes) {
 
 uint32_t lilac_sim_reserve_array(lilac_sim_decoder *d, uint32_t entry_bytes) {
     uint32_t class = size_class(entry_bytes);
-    if (d->free_count[class])
+    if (d->free_count[class]) {
         return d->free_arrays[class][--d->free_count[class]];
+    }
     return new_array(d, entry_bytes);
 }
 
@@ -56,8 +57,9 @@ void lilac_sim_place_values(lilac_sim_decoder *d, lilac_simt_value first, uint32
 }
 
 void lilac_sim_release_dead(lilac_sim_decoder *d, uint32_t number) {
-    for (uint32_t v = d->dying[number]; v; v = d->values[v].next)
+    for (uint32_t v = d->dying[number]; v; v = d->values[v].next) {
         return_array(d, d->values[v].offset, value_bytes(d, v));
+    }
 }
 
 /* ---- steps ------------------------------------------------------------------------------ */
@@ -93,8 +95,9 @@ void lilac_sim_add_preset(lilac_sim_decoder *d, const lilac_simt_instruction *i,
         p->preset_capacity = p->preset_capacity * 2 + 64;
         p->presets = lilac_heap_grow(p->presets, sizeof *p->presets * p->preset_capacity);
     }
-    if (value_type(d, i->result) == LILAC_SIMT_I1)
+    if (value_type(d, i->result) == LILAC_SIMT_I1) {
         bits &= 1;
+    }
     state->offset = new_array(d, value_bytes(d, i->result));
     state->placed = true;
     p->presets[p->preset_count++] =
@@ -115,8 +118,9 @@ void lilac_sim_set_result(lilac_sim_decoder *d, lilac_sim_step *step, lilac_simt
 /* A verified kernel reads no value that is not visible, so every operand has an array. */
 uint32_t lilac_sim_offset_of(lilac_sim_decoder *d, const lilac_simt_instruction *i,
                              lilac_simt_value value) {
-    if (!d->values[value].placed && !d->failed)
+    if (!d->values[value].placed && !d->failed) {
         lilac_sim_refuse(d, i, "an operand has no definition before it");
+    }
     return d->values[value].offset;
 }
 
@@ -127,8 +131,9 @@ void lilac_sim_set_operands(lilac_sim_decoder *d, lilac_sim_step *step,
         lilac_simt_value value = k < i->operand_count ? i->operands[k] : i->operands[0];
         *slots[k] = lilac_sim_offset_of(d, i, value);
         step->width[k] = (uint8_t)value_bytes(d, value);
-        if (k < i->operand_count && value_varies(d, value))
+        if (k < i->operand_count && value_varies(d, value)) {
             step->varies |= (uint8_t)(1 << k);
+        }
     }
 }
 
@@ -178,8 +183,9 @@ void lilac_sim_copy_values(lilac_sim_decoder *d, const lilac_simt_instruction *i
     for (uint32_t k = 0; k < count; k++) {
         uint32_t other = sources[k] - first; /* below count: the source is target `other` */
         spare[k] = LILAC_SIM_NONE;
-        if (sources[k] < first || other >= k)
+        if (sources[k] < first || other >= k) {
             continue; /* the source is no target, or is read before it is overwritten */
+        }
         spare[k] = lilac_sim_reserve_array(d, value_bytes(d, sources[k]));
         add_copy(d, i, first + k, d->values[sources[k]].offset);
         last_step(d)->out = spare[k];

@@ -13,13 +13,15 @@ static bool is_loop(const lilac_simt_instruction *instruction) {
 }
 
 static void count_body(lilac_sim_decoder *d, const lilac_simt_body *body, uint32_t depth) {
-    if (depth > d->depth)
+    if (depth > d->depth) {
         d->depth = depth;
+    }
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         d->numbers++;
         d->program->wgmmas |= i->code == LILAC_SIMT_OP_WGMMA;
-        for (uint32_t k = 0; k < i->body_count; k++)
+        for (uint32_t k = 0; k < i->body_count; k++) {
             count_body(d, i->bodies[k], depth + 1);
+        }
         d->numbers += i->body_count > 0;
     }
 }
@@ -35,13 +37,16 @@ static void define(lilac_sim_decoder *d, lilac_simt_value first, uint32_t count,
 static void number_body(lilac_sim_decoder *d, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         uint32_t begin = d->number++, end = begin;
-        for (uint32_t k = 0; k < i->body_count; k++)
+        for (uint32_t k = 0; k < i->body_count; k++) {
             number_body(d, i->bodies[k]);
-        if (i->body_count)
+        }
+        if (i->body_count) {
             end = d->number++;
+        }
         d->ends[begin] = end;
-        for (uint32_t k = 0; k < i->body_count; k++)
+        for (uint32_t k = 0; k < i->body_count; k++) {
             define(d, i->bodies[k]->argument, i->bodies[k]->argument_count, begin, end);
+        }
         define(d, i->result, i->result_count, end, end);
     }
 }
@@ -55,8 +60,9 @@ static void use(lilac_sim_decoder *d, lilac_simt_value value, uint32_t number) {
             break;
         }
     }
-    if (state->last_use < number)
+    if (state->last_use < number) {
         state->last_use = number;
+    }
 }
 
 static void find_uses(lilac_sim_decoder *d, const lilac_simt_body *body) {
@@ -64,17 +70,22 @@ static void find_uses(lilac_sim_decoder *d, const lilac_simt_body *body) {
         uint32_t begin = d->number++, end = d->ends[begin];
         for (uint32_t k = 0; k < i->operand_count; k++) {
             bool bound = i->code == LILAC_SIMT_OP_LOOP && k < 3;
-            if (i->operands[k])
+            if (i->operands[k]) {
                 use(d, i->operands[k], bound ? end : begin);
+            }
         }
-        if (i->body_count == 0)
+        if (i->body_count == 0) {
             continue;
-        if (is_loop(i))
+        }
+        if (is_loop(i)) {
             d->loops[d->loop_depth++] = (lilac_sim_span){begin, end};
-        for (uint32_t k = 0; k < i->body_count; k++)
+        }
+        for (uint32_t k = 0; k < i->body_count; k++) {
             find_uses(d, i->bodies[k]);
-        if (is_loop(i))
+        }
+        if (is_loop(i)) {
             d->loop_depth--;
+        }
         d->number++;
     }
 }
@@ -84,16 +95,19 @@ static void keep_flying(lilac_sim_decoder *d, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         bool holds = i->body_count > 0 || i->code == LILAC_SIMT_OP_WGMMA ||
                      i->code == LILAC_SIMT_OP_WGMMA_WAIT;
-        for (uint32_t k = 0; holds && k < i->result_count; k++)
+        for (uint32_t k = 0; holds && k < i->result_count; k++) {
             d->values[i->result + k].last_use = d->numbers;
+        }
         if (i->code == LILAC_SIMT_OP_WGMMA) {
             lilac_simt_group a = lilac_simt_group_of(i, 1);
-            for (uint32_t k = 0; k < a.count; k++)
+            for (uint32_t k = 0; k < a.count; k++) {
                 d->values[a.values[k]].last_use = d->numbers;
+            }
         }
         for (uint32_t b = 0; b < i->body_count; b++) {
-            for (uint32_t k = 0; k < i->bodies[b]->argument_count; k++)
+            for (uint32_t k = 0; k < i->bodies[b]->argument_count; k++) {
                 d->values[i->bodies[b]->argument + k].last_use = d->numbers;
+            }
             keep_flying(d, i->bodies[b]);
         }
     }
@@ -107,17 +121,20 @@ static void mark(lilac_sim_decoder *d, lilac_simt_value value, bool value_varies
 }
 
 static bool any_varies(const lilac_sim_decoder *d, const lilac_simt_instruction *i) {
-    for (uint32_t k = 0; k < i->operand_count; k++)
-        if (value_varies(d, i->operands[k]))
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        if (value_varies(d, i->operands[k])) {
             return true;
+        }
+    }
     return false;
 }
 
 /* Marks the targets of a parallel assignment. */
 static void mark_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
                      uint32_t count) {
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count; k++) {
         mark(d, first + k, value_varies(d, sources[k]));
+    }
 }
 
 /* Visits the parallel assignments of an operation with regions. */
@@ -150,13 +167,15 @@ static void each_transfer(lilac_sim_decoder *d, const lilac_simt_instruction *i,
 static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         lilac_simt_body *const *bodies = i->bodies;
-        for (uint32_t k = 0; k < i->body_count; k++)
+        for (uint32_t k = 0; k < i->body_count; k++) {
             find_varying(d, bodies[k]);
+        }
         switch (i->code) {
         case LILAC_SIMT_OP_LOOP:
             each_transfer(d, i, mark_all);
-            for (uint32_t k = 0; k + 3u < i->operand_count; k++)
+            for (uint32_t k = 0; k + 3u < i->operand_count; k++) {
                 mark(d, i->result + k, value_varies(d, bodies[0]->argument + 1 + k));
+            }
             break;
         case LILAC_SIMT_OP_IF:
         case LILAC_SIMT_OP_WHILE:
@@ -183,12 +202,14 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_CAS_GLOBAL:
         case LILAC_SIMT_OP_ATOMIC_SHARED:
         case LILAC_SIMT_OP_MBARRIER_TRY_WAIT:
-            for (uint32_t k = 0; k < i->result_count; k++)
+            for (uint32_t k = 0; k < i->result_count; k++) {
                 mark(d, i->result + k, true);
+            }
             break;
         default:
-            for (uint32_t k = 0; k < i->result_count; k++)
+            for (uint32_t k = 0; k < i->result_count; k++) {
                 mark(d, i->result + k, any_varies(d, i));
+            }
             break;
         }
     }
@@ -196,9 +217,11 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
 
 static void fill_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_simt_value *sources,
                      uint32_t count) {
-    for (uint32_t k = 0; k < count; k++)
-        if (value_varies(d, first + k))
+    for (uint32_t k = 0; k < count; k++) {
+        if (value_varies(d, first + k)) {
             d->values[sources[k]].fill = true;
+        }
+    }
 }
 
 /* Finds the uniform values of which the entry of each thread is read. A value that a program reads
@@ -206,10 +229,12 @@ static void fill_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_s
 static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body, bool in_program) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         lilac_simt_body *const *bodies = i->bodies;
-        for (uint32_t k = 0; k < i->body_count; k++)
+        for (uint32_t k = 0; k < i->body_count; k++) {
             find_fills(d, bodies[k], in_program || i->code == LILAC_SIMT_OP_PROGRAMS);
-        for (uint32_t k = 0; k < i->operand_count && in_program; k++)
+        }
+        for (uint32_t k = 0; k < i->operand_count && in_program; k++) {
             d->values[i->operands[k]].fill = true;
+        }
         switch (i->code) {
         case LILAC_SIMT_OP_LOOP:
         case LILAC_SIMT_OP_IF:
@@ -221,9 +246,11 @@ static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body, bool i
         case LILAC_SIMT_OP_ASSERT:
             break;
         default: {
-            if (i->result_count == 0 || value_varies(d, i->result)) /* loads vary */
-                for (uint32_t k = 0; k < i->operand_count; k++)
+            if (i->result_count == 0 || value_varies(d, i->result)) { /* loads vary */
+                for (uint32_t k = 0; k < i->operand_count; k++) {
                     d->values[i->operands[k]].fill = true;
+                }
+            }
             break;
         }
         }
@@ -240,8 +267,9 @@ void lilac_sim_survey(lilac_sim_decoder *d) {
     number_body(d, body);
     d->number = 0;
     find_uses(d, body);
-    if (d->program->wgmmas)
+    if (d->program->wgmmas) {
         keep_flying(d, body);
+    }
     do {
         d->changed = false;
         find_varying(d, body);

@@ -15,10 +15,11 @@ static void put_mbarrier(lilac_text *out, const lilac_sim_launch *launch, uint64
 static void put_phase(lilac_text *out, const lilac_sim_phase *phase) {
     lilac_text_printf(out, "phase %llu has %u of %u arrivals", (unsigned long long)phase->number,
                       phase->count - phase->pending, phase->count);
-    if (phase->bytes > 0)
+    if (phase->bytes > 0) {
         lilac_text_printf(out, " and %lld missing bytes", (long long)phase->bytes);
-    else if (phase->bytes < 0)
+    } else if (phase->bytes < 0) {
         lilac_text_printf(out, " and %lld bytes that were not announced", (long long)-phase->bytes);
+    }
 }
 
 /* Adds a note with the last arrival, or with the init of an mbarrier without arrivals. */
@@ -63,8 +64,9 @@ void lilac_sim_report_mbarrier_trap(lilac_context *context, const lilac_sim_laun
         break;
     }
     lilac_error(context, NOWHERE, trap->at->location, id, "%s", lilac_text_get(&text));
-    if (trap->use)
+    if (trap->use) {
         note_last(context, trap->use);
+    }
     lilac_text_clear(&text);
 }
 
@@ -103,8 +105,9 @@ static void note_stuck(lilac_context *context, const lilac_sim_launch *launch,
                       stuck->first_warp + stuck->warps - 1);
     put_reason(&text, launch, stuck);
     lilac_note(context, NOWHERE, stuck->at->location, "%s", lilac_text_get(&text));
-    if (stuck->last)
+    if (stuck->last) {
         note_last(context, stuck->last);
+    }
     lilac_text_clear(&text);
 }
 
@@ -114,8 +117,9 @@ void lilac_sim_report_deadlock(lilac_context *context, const lilac_sim_launch *l
     lilac_sim_put_block(&text, launch, trap->block);
     lilac_error(context, NOWHERE, trap->at->location, "deadlock", "%s: no warp can go on",
                 lilac_text_get(&text));
-    for (uint32_t k = 0; k < trap->stuck_count; k++)
+    for (uint32_t k = 0; k < trap->stuck_count; k++) {
         note_stuck(context, launch, &trap->stuck[k]);
+    }
     lilac_text_clear(&text);
 }
 
@@ -124,21 +128,23 @@ void lilac_sim_report_program_trap(lilac_context *context, const lilac_sim_launc
     lilac_text text = {0};
     lilac_sim_put_place(&text, launch, trap->block, trap->thread);
     lilac_text_printf(&text, ": %s ", lilac_sim_name_of(trap->at));
-    if (trap->kind == TRAP_REGISTERS)
+    if (trap->kind == TRAP_REGISTERS) {
         lilac_text_printf(&text, "%s to %lld registers; a thread has %u",
                           trap->at->detail ? "inc" : "dec", (long long)trap->at->immediate,
                           trap->size);
-    else if (trap->kind == TRAP_NAMED_COUNT)
+    } else if (trap->kind == TRAP_NAMED_COUNT) {
         lilac_text_printf(&text, "is the arrival of %u threads at barrier %u, which has %lld",
                           trap->size, trap->at->detail, (long long)trap->at->immediate);
-    else
+    } else {
         lilac_text_printf(&text,
                           "arrives again at barrier %u before it completes: %u of %lld threads "
                           "have arrived",
                           trap->at->detail, trap->size, (long long)trap->at->immediate);
+    }
     lilac_error(context, NOWHERE, trap->at->location, id, "%s", lilac_text_get(&text));
-    if (trap->use)
+    if (trap->use) {
         note_last(context, trap->use);
+    }
     lilac_text_clear(&text);
 }
 
@@ -158,10 +164,11 @@ void lilac_sim_report_mbarrier_finding(lilac_context *context, const lilac_sim_l
                                        const lilac_sim_finding *finding) {
     bool missed = finding->kind == FINDING_MBARRIER_MISSED;
     lilac_text text = {0};
-    if (missed)
+    if (missed) {
         lilac_sim_put_place(&text, launch, finding->block, finding->thread);
-    else
+    } else {
         lilac_sim_put_block(&text, launch, finding->block);
+    }
     lilac_text_puts(&text, ": ");
     if (missed) {
         lilac_text_printf(&text, "%s of warp %u at ", lilac_sim_name_of(finding->at),

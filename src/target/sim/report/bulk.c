@@ -21,10 +21,11 @@ void lilac_sim_put_bulk_trap(lilac_text *text, const lilac_sim_memory *memory,
     }
     lilac_text_printf(text, "the %s address of %s, ", trap->global ? "global" : "shared",
                       lilac_sim_name_of(trap->at));
-    if (!trap->global)
+    if (!trap->global) {
         lilac_text_printf(text, "%llu", address);
-    else
+    } else {
         lilac_sim_put_address(text, memory, trap->address);
+    }
     lilac_text_printf(text, ", is no multiple of %u bytes", trap->size);
 }
 

@@ -9,10 +9,11 @@ static void note_other(lilac_context *context, const lilac_sim_launch *launch,
                        const lilac_sim_finding *finding, const char *did) {
     lilac_text text = {0};
     lilac_text_printf(&text, "%s by %s in ", did, lilac_sim_name_of(finding->other));
-    if (finding->other_warp != finding->warp)
+    if (finding->other_warp != finding->warp) {
         lilac_sim_put_warp(&text, launch, finding->other_warp);
-    else
+    } else {
         lilac_text_puts(&text, "this warp and in others");
+    }
     lilac_note(context, NOWHERE, finding->other->location, "%s", lilac_text_get(&text));
     lilac_text_clear(&text);
 }
@@ -81,11 +82,12 @@ static void report_global_race(lilac_context *context, const lilac_sim_launch *l
     uint64_t offset = finding->address - buffer->address;
     const char *name = buffer->name ? buffer->name : "?";
     lilac_text_printf(text, ": %s %s ", lilac_sim_name_of(finding->at), verb_of(finding->at));
-    if (offset % finding->width == 0)
+    if (offset % finding->width == 0) {
         lilac_text_printf(text, "element %llu of '%s'",
                           (unsigned long long)(offset / finding->width), name);
-    else
+    } else {
         lilac_sim_put_address(text, memory, finding->address);
+    }
     lilac_text_printf(text, ", which %s in ", lilac_sim_name_of(finding->other));
     lilac_sim_put_place(text, launch, finding->other_block, finding->other_thread);
     lilac_warning(context, NOWHERE, finding->at->location, "global-race",
@@ -192,8 +194,9 @@ static void report_wgmma(lilac_context *context, const lilac_sim_finding *f, lil
         break;
     }
     lilac_warning(context, NOWHERE, f->at->location, id, "%s", lilac_text_get(text));
-    if (f->other)
+    if (f->other) {
         lilac_note(context, NOWHERE, f->other->location, note, lilac_sim_name_of(f->other));
+    }
 }
 
 void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *launch,

@@ -10,8 +10,9 @@ void lilac_sim_put_block(lilac_text *out, const lilac_sim_launch *launch, uint64
     uint64_t program = block / ctas, x = launch->grid[0], y = launch->grid[1];
     lilac_text_printf(out, "block (%llu, %llu, %llu)", (unsigned long long)(program % x),
                       (unsigned long long)(program / x % y), (unsigned long long)(program / x / y));
-    if (ctas > 1)
+    if (ctas > 1) {
         lilac_text_printf(out, ", rank %llu", (unsigned long long)(block % ctas));
+    }
 }
 
 void lilac_sim_put_place(lilac_text *out, const lilac_sim_launch *launch, uint64_t block,
@@ -21,8 +22,9 @@ void lilac_sim_put_place(lilac_text *out, const lilac_sim_launch *launch, uint64
 }
 
 void lilac_sim_put_rank(lilac_text *out, const lilac_sim_launch *launch, uint32_t rank) {
-    if (launch->kernel->num_ctas > 1)
+    if (launch->kernel->num_ctas > 1) {
         lilac_text_printf(out, " of rank %u", rank);
+    }
 }
 
 void lilac_sim_put_warp(lilac_text *out, const lilac_sim_launch *launch, uint32_t warp) {
@@ -33,9 +35,10 @@ void lilac_sim_put_warp(lilac_text *out, const lilac_sim_launch *launch, uint32_
 
 void lilac_sim_put_address(lilac_text *out, const lilac_sim_memory *memory, uint64_t address) {
     const lilac_sim_buffer *buffer = lilac_sim_memory_find(memory, address, 1);
-    if (buffer)
+    if (buffer) {
         lilac_text_printf(out, "'%s' + %llu", buffer->name ? buffer->name : "?",
                           (unsigned long long)(address - buffer->address));
-    else
+    } else {
         lilac_text_printf(out, "0x%llx", (unsigned long long)address);
+    }
 }

@@ -10,8 +10,9 @@
 /* ---- the buffer near an address --------------------------------------------------------- */
 
 static uint64_t distance(const lilac_sim_buffer *buffer, uint64_t address) {
-    if (address < buffer->address)
+    if (address < buffer->address) {
         return buffer->address - address;
+    }
     uint64_t offset = address - buffer->address;
     return offset > buffer->size ? offset - buffer->size : 0;
 }
@@ -19,9 +20,11 @@ static uint64_t distance(const lilac_sim_buffer *buffer, uint64_t address) {
 /* The nearest buffer, or NULL if none is within NEAR bytes. */
 static const lilac_sim_buffer *find_nearest(const lilac_sim_memory *memory, uint64_t address) {
     const lilac_sim_buffer *nearest = NULL;
-    for (uint32_t k = 0; k < memory->count; k++)
-        if (!nearest || distance(memory->buffers[k], address) < distance(nearest, address))
+    for (uint32_t k = 0; k < memory->count; k++) {
+        if (!nearest || distance(memory->buffers[k], address) < distance(nearest, address)) {
             nearest = memory->buffers[k];
+        }
+    }
     return nearest && distance(nearest, address) <= NEAR ? nearest : NULL;
 }
 
@@ -41,18 +44,19 @@ static void put_nearest(lilac_text *out, const lilac_sim_memory *memory, uint64_
     }
     const char *name = nearest->name ? nearest->name : "?";
     unsigned long long length = nearest->size, away = distance(nearest, address);
-    if (address < nearest->address)
+    if (address < nearest->address) {
         lilac_text_printf(out, "; it begins %llu bytes before the start of '%s' (%llu bytes)", away,
                           name, length);
-    else if (away)
+    } else if (away) {
         lilac_text_printf(out, "; it begins %llu bytes past the end of '%s' (%llu bytes)", away,
                           name, length);
-    else if (address - nearest->address == nearest->size)
+    } else if (address - nearest->address == nearest->size) {
         lilac_text_printf(out, "; it begins at the end of '%s' (%llu bytes)", name, length);
-    else
+    } else {
         lilac_text_printf(out, "; it runs %llu bytes past the end of '%s' (%llu bytes)",
                           (unsigned long long)(address - nearest->address + size - nearest->size),
                           name, length);
+    }
 }
 
 /* ---- texts ------------------------------------------------------------------------------ */
@@ -123,10 +127,11 @@ static void put_warpgroup(lilac_text *out, const trap_scene *x, const lilac_sim_
 
 static void put_misaligned(lilac_text *out, const trap_scene *x, const lilac_sim_trap *trap) {
     lilac_text_printf(out, "%s of %u bytes at ", lilac_sim_name_of(trap->at), trap->size);
-    if (!trap->global)
+    if (!trap->global) {
         lilac_text_printf(out, "%llu", (unsigned long long)trap->address);
-    else
+    } else {
         lilac_sim_put_address(out, x->memory, trap->address);
+    }
     lilac_text_printf(out, " is misaligned by %llu",
                       (unsigned long long)trap->address % trap->size);
 }
@@ -220,14 +225,17 @@ static void report_null(lilac_context *context, const lilac_sim_launch *launch,
     lilac_sim_put_place(&text, launch, trap->block, trap->thread);
     lilac_text_printf(&text, ": %s of %u bytes through a null pointer", lilac_sim_name_of(trap->at),
                       trap->size);
-    if (offset)
+    if (offset) {
         lilac_text_printf(&text, ", %lld bytes %s it", (long long)(offset < 0 ? -offset : offset),
                           offset < 0 ? "before" : "past");
+    }
     lilac_error(context, NOWHERE, trap->at->location, "null-pointer", "%s", lilac_text_get(&text));
-    for (uint32_t k = 0; k < kernel->parameter_count; k++)
-        if (kernel->parameters[k].is_pointer && launch->arguments[k] == 0)
+    for (uint32_t k = 0; k < kernel->parameter_count; k++) {
+        if (kernel->parameters[k].is_pointer && launch->arguments[k] == 0) {
             lilac_note(context, NOWHERE, 0, "parameter '%s' is null",
                        kernel->parameters[k].name ? kernel->parameters[k].name : "?");
+        }
+    }
     lilac_text_clear(&text);
 }
 
@@ -235,11 +243,12 @@ static void report_limit(lilac_context *context, const lilac_sim_launch *launch,
                          const lilac_sim_trap *trap) {
     lilac_text text = {0};
     lilac_sim_put_block(&text, launch, trap->block);
-    if (trap->kind == TRAP_LIMIT_IN_LOOP)
+    if (trap->kind == TRAP_LIMIT_IN_LOOP) {
         lilac_text_puts(&text, ": this loop still runs when the block reaches its limit of ");
-    else
+    } else {
         lilac_text_printf(&text, ": the block reaches %s with its limit of ",
                           lilac_sim_name_of(trap->at));
+    }
     lilac_text_printf(&text, "%llu instructions",
                       (unsigned long long)(launch->instruction_limit ? launch->instruction_limit
                                                                      : LILAC_SIM_LIMIT));
