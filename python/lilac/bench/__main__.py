@@ -1,4 +1,4 @@
-"""python -m lilac.bench [MODULE…]: the command. See docs/benchmarks.md."""
+"""python -m lilac.bench [MODULE…], python -m lilac.bench models [MODEL…]: the commands. See docs/benchmarks.md."""
 
 import argparse
 import datetime
@@ -14,7 +14,9 @@ from . import discover, picture, table
 
 DONE, REFUSED, USAGE, FAILED = 0, 1, 2, 3
 
-EPILOG = """exit status: 0 every case measured and right; 1 no GPU, no Triton, or a module that cannot
+EPILOG = """python -m lilac.bench models --help: kernels that torch.compile generates for models.
+
+exit status: 0 every case measured and right; 1 no GPU, no Triton, or a module that cannot
 be used; 2 wrong usage; 3 a case failed (a refusal, a wrong result, an error at launch)"""
 
 
@@ -251,6 +253,11 @@ def chosen_cases(options):
 
 
 def main(argv=None):
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["models"]:
+        from .models.__main__ import main as models
+
+        return models(argv[1:])
     options = arguments(argv)
     try:
         cases = chosen_cases(options)

@@ -1,0 +1,80 @@
+"""The kernels that one step of a compiled model launches.
+
+`launches(run)` calls `run()` and returns one `Launch` for each different pair of a kernel and its arguments, in the
+order of the first launches, with the number of launches. Tensors are copied before the launch, with their strides,
+so that the kernel can be run again later with the same values; indices in them remain valid.
+"""
+
+import contextlib
+import dataclasses
+import os
+
+
+@dataclasses.dataclass
+class Launch:
+    name: str        # of the kernel
+    source: str      # the generated Python file, one kernel each
+    args: tuple      # tensors and numbers, as the kernel was launched
+    options: dict    # keyword arguments of the launch
+    count: int = 0   # launches with these shapes in the step
+
+
+class Changed(RuntimeError):
+    """This version of PyTorch launches its kernels in a way that is not known here."""
+
+
+def _copy(value):
+    """A tensor with the same values, size and strides in storage of its own."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    needed = 1 + sum((n - 1) * s for n, s in zip(value.size(), value.stride())) if value.numel() else 0
+    memory = torch.as_strided(value, (needed,), (1,)).clone()
+    return torch.as_strided(memory, value.size(), value.stride())
+
+
+def copies(args):
+    """Fresh copies of the arguments of a launch. A tensor that is passed twice remains one tensor."""
+    made = {}
+    return tuple(made.setdefault(id(a), _copy(a)) for a in args)
+
+
+def _shape(value):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return (tuple(value.size()), value.stride(), value.dtype, value.data_ptr() % 16)
+    return value
+
+
+@contextlib.contextmanager
+def _recording(found):
+    try:
+        from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+    except ImportError as problem:
+        raise Changed(str(problem)) from problem
+    before = CachingAutotuner.run
+
+    def run(self, *args, stream, **options):
+        if not self.filename or not os.path.exists(self.filename):
+            raise Changed(f"the source of {self.fn.__name__} is not on disk")
+        key = (self.filename, tuple(map(_shape, args)), tuple(sorted(options)))
+        if key not in found:
+            found[key] = Launch(self.fn.__name__, self.filename, copies(args), dict(options))
+        found[key].count += 1
+        return before(self, *args, stream=stream, **options)
+
+    CachingAutotuner.run = run
+    try:
+        yield
+    finally:
+        CachingAutotuner.run = before
+
+
+def launches(run):
+    """The launches of `run()`, which compiled everything in a call before this one."""
+    found = {}
+    with _recording(found):
+        run()
+    return list(found.values())

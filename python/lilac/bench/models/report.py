@@ -1,0 +1,148 @@
+"""Rows of kernels and of steps as a table, a picture and a summary.
+
+    kernels of a model       Σ launches · time under Triton  /  Σ launches · time under lilac
+    a half, all              geometric mean over models
+"""
+
+from .. import picture
+from ..measure import geometric_mean
+from ..runner import NAMES
+from ..table import NONE, number
+
+HALVES = ("development", "judge")
+SHARE = 0.01  # kernels that take less of their model's time are not listed among the slowest
+
+
+def total(rows, name, key="ms"):
+    """Milliseconds of the kernels of one step."""
+    return sum(row["launches"] * row[name][key] for row in rows)
+
+
+def measured(rows):
+    return [row for row in rows if row.get("ratio")]
+
+
+def model_rows(models, kernels, steps):
+    """One row for each model, from what was measured of it."""
+    found = []
+    for model in models:
+        mine = [row for row in kernels if row["model"] == model.name]
+        timed = measured(mine)
+        row = {"name": model.name, "family": model.family, "half": model.half, "step": model.step, "dtype": model.dtype,
+               "dynamic": model.dynamic, "kernels": len(mine), "launches": sum(one["launches"] for one in mine),
+               "failed": len(mine) - len(timed) + sum("failure" in one["lilac"] for one in timed)}
+        if timed:
+            row.update({f"{name}_ms": total(timed, name) for name in NAMES})
+            row["ratio"] = row["triton_ms"] / row["lilac_ms"]
+            row["own_ratio"] = row["triton_ms"] / sum(
+                one["launches"] * one["triton"]["ms"] / one["own_ratio"] for one in timed)
+            row["least"] = min((one["ratio"] for one in timed if share(one, row) >= SHARE), default=None)
+        for step in steps:
+            if step["model"] == model.name:
+                row.setdefault("steps", {})[step["compiler"]] = step
+        found.append(row)
+    return found
+
+
+def share(kernel, model):
+    """The part of the time of the model's generated kernels, under Triton."""
+    return kernel["launches"] * kernel["triton"]["ms"] / model["triton_ms"]
+
+
+def slowest(rows, kernels, count=25):
+    """The kernels where lilac loses most time: (milliseconds of a step, kernel)."""
+    models = {row["name"]: row for row in rows}
+    found = [(one["launches"] * (one["lilac"]["ms"] - one["triton"]["ms"]), one) for one in measured(kernels)
+             if share(one, models[one["model"]]) >= SHARE and one["ratio"] < 0.97]
+    return sorted(found, key=lambda pair: pair[1]["ratio"])[:count]
+
+
+def what_differs(kernel, most=6):
+    """Registers, and the classes of machine instructions whose numbers differ most."""
+    ours, theirs = (kernel[name].get("code") or {} for name in ("lilac", "triton"))
+    parts = sorted(((ours.get(k, 0) - theirs.get(k, 0), k) for k in {*ours, *theirs}), key=lambda p: (-abs(p[0]), p[1]))
+    registers = " / ".join(number(kernel[name].get("registers"), "{}") for name in ("lilac", "triton"))
+    return f"{registers} registers; " + " ".join(f"{n:+d} {k}" for n, k in parts[:most] if n)
+
+
+def summary(rows):
+    found = {}
+    for half in (*HALVES, "all"):
+        mine = [row for row in rows if half in ("all", row["half"])]
+        ratios = [row["ratio"] for row in mine if row.get("ratio")]
+        if ratios:
+            found[half] = {"models": len(ratios), "ratio": geometric_mean(ratios), "least": min(ratios),
+                           "own_ratio": geometric_mean(row["own_ratio"] for row in mine if row.get("ratio")),
+                           "kernels": sum(row["kernels"] for row in mine), "failed": sum(row["failed"] for row in mine)}
+        steps = [row["steps"] for row in mine if all("step_ms" in row.get("steps", {}).get(n, {}) for n in NAMES)]
+        for key, title in (("step_ms", "step_ratio"), ("first_s", "first_step_ratio")):
+            if steps:
+                found.setdefault(half, {})[title] = geometric_mean(s["triton"][key] / s["lilac"][key] for s in steps)
+    return found
+
+
+def step_cell(row, key, form):
+    steps = row.get("steps", {})
+    return " / ".join(number(steps.get(name, {}).get(key), form) for name in ("lilac", "triton"))
+
+
+COLUMNS = (
+    ("model", lambda r: r["name"]),
+    ("half", lambda r: r["half"]),
+    ("step", lambda r: f"{r['step']} {r['dtype']}" + (" dynamic" if r["dynamic"] else "")),
+    ("kernels", lambda r: str(r["kernels"])),
+    ("failed", lambda r: str(r["failed"])),
+    ("lilac / Triton ms", lambda r: " / ".join(number(r.get(f"{n}_ms"), "{:.3f}") for n in ("lilac", "triton"))),
+    ("ratio", lambda r: number(r.get("ratio"))),
+    ("own options", lambda r: number(r.get("own_ratio"))),
+    ("slowest kernel", lambda r: number(r.get("least"))),
+    ("step ms", lambda r: step_cell(r, "step_ms", "{:.2f}")),
+    ("first step s", lambda r: step_cell(r, "first_s", "{:.1f}")),
+    ("error", lambda r: step_cell(r, "error", "{:.1g}")),
+)
+
+
+def table(columns, rows):
+    lines = [[title for title, _ in columns], *([cell(row) for _, cell in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in lines]
+    return "\n".join([text[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *text[1:]])
+
+
+def failures(kernels, steps):
+    """A line for each failure."""
+    lines = [f"{one['model']} {one['name']} under {name}: {one[name]['failure']}"
+             for one in kernels for name in NAMES if "failure" in one[name]]
+    return lines + [f"{one['model']}, the step under {one['compiler']}: {one['failure']}" for one in steps if "failure" in one]
+
+
+def text(models, kernels, steps, missing):
+    """The report for a terminal; it is Markdown too."""
+    rows = model_rows(models, kernels, steps)
+    out = [table(COLUMNS, rows), ""]
+    for half, one in summary(rows).items():
+        if "ratio" in one:
+            out.append(f"{half}: Triton's time over lilac's {one['ratio']:.3f} in the geometric mean of {one['models']} models"
+                       f" (least {one['least']:.3f}; each compiler's own options {one['own_ratio']:.3f}),"
+                       f" {one['kernels']} kernels, {one['failed']} failed  ")
+        if "step_ratio" in one:
+            out.append(f"{half}: whole steps {one['step_ratio']:.3f}, first steps {one['first_step_ratio']:.2f}  ")
+    lost = slowest(rows, kernels)
+    if lost:
+        columns = (("kernel", lambda p: f"{p[1]['model']} {p[1]['name']}"), ("ratio", lambda p: f"{p[1]['ratio']:.3f}"),
+                   ("lost µs a step", lambda p: f"{1e3 * p[0]:.1f}"), ("lilac less Triton", lambda p: what_differs(p[1])))
+        out += ["", "Slowest kernels:", "", table(columns, lost)]
+    failed = failures(kernels, steps) + [f"{name}: not run, {why}" for name, why in missing.items()]
+    if failed:
+        out += ["", "Failures:", "", *(f"- {line}" for line in failed)]
+    return "\n".join(out) + "\n"
+
+
+def svg(models, kernels, steps, about):
+    rows = [{"family": row["name"], "ratio": one["ratio"]} for row in model_rows(models, kernels, steps)
+            for one in measured(kernels) if one["model"] == row["name"]]
+    return picture.svg(rows, f"torch.compile's kernels: lilac beside Triton {about['triton']} on {about['gpu']}",
+                       "for each model the kernels of one step; time of Triton's kernel over time of lilac's, both in one run")
+
+
+__all__ = ["HALVES", "NONE", "failures", "model_rows", "slowest", "summary", "svg", "table", "text"]
