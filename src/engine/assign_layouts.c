@@ -173,8 +173,63 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
 
 /* ---- kinds of values -------------------------------------------------------------------- */
 
+/* The most instructions for each element that a chain of cheap values may have. A conversion through
+ * shared memory stores and loads the element, two wavefronts for the 32 elements of a register: in
+ * this time the four schedulers of a multiprocessor issue eight instructions. Chains of offsets may
+ * be several times longer, because different layouts share most of their instructions. */
+#define MOST_REPEATED_ISSUES 64
+
+/* Instructions of a cheap operation for each element. A division by a constant is a multiplication
+ * and a shift. */
+static uint32_t repeated_issues(const lilac_tile_op *op) {
+    int64_t divisor;
+    if (cost_of[op->code] == LILAC_TILE_COST_DIVIDE &&
+        lilac_tile_constant(op->operands[1].value, &divisor)) {
+        return 4;
+    }
+    return (uint32_t)lilac_assign_issues(op);
+}
+
+/* The chain of cheap values that a value is computed from. */
+typedef struct cheap_chains {
+    uint32_t *issues;  /* by value id: of the chain, common parts counted once for each use; an
+                          upper bound of the true number */
+    uint32_t *visited; /* by value id: the last search that visited the value */
+    uint32_t searches;
+} cheap_chains;
+
+/* Adds the operation and the cheap ones behind its operands that this search has not visited, until
+ * the limit is exceeded. */
+static uint32_t count_issues(const assignment *a, cheap_chains *chains, const lilac_tile_op *op) {
+    uint32_t sum = repeated_issues(op);
+    for (uint32_t i = 0; i < op->operand_count && sum <= MOST_REPEATED_ISSUES; i++) {
+        const lilac_tile_value *value = op->operands[i].value;
+        if (a->kind[value->id] == VALUE_CHEAP && value->op != NULL &&
+            chains->visited[value->id] != chains->searches) {
+            chains->visited[value->id] = chains->searches;
+            sum += count_issues(a, chains, value->op);
+        }
+    }
+    return sum;
+}
+
+/* Is the operation, with the cheap ones that it is computed from, a chain short enough to be
+ * repeated? */
+static bool has_short_chain(const assignment *a, cheap_chains *chains, const lilac_tile_op *op) {
+    uint32_t bound = repeated_issues(op);
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        bound += chains->issues[op->operands[i].value->id];
+    }
+    if (bound > MOST_REPEATED_ISSUES) {
+        chains->searches++;
+        bound = count_issues(a, chains, op);
+    }
+    chains->issues[op->results[0].id] = bound;
+    return bound <= MOST_REPEATED_ISSUES;
+}
+
 /* Is the result computed from cheap values by a few instructions? */
-static bool is_cheap(const assignment *a, const listed_op *listed) {
+static bool is_cheap(const assignment *a, cheap_chains *chains, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
     if (op->result_count != 1 || op->region_count != 0) {
         return false;
@@ -192,7 +247,7 @@ static bool is_cheap(const assignment *a, const listed_op *listed) {
             return false;
         }
     }
-    return true;
+    return has_short_chain(a, chains, op);
 }
 
 /* In blocks that are not in order of dominance a use may precede its definition. Such values are
@@ -221,9 +276,11 @@ static void classify_values(assignment *a) {
         }
     }
     mark_early_uses(a);
+    cheap_chains chains = {.issues = lilac_arena_array(a->arena, uint32_t, a->value_count + 1),
+                           .visited = lilac_arena_array(a->arena, uint32_t, a->value_count + 1)};
     for (uint32_t i = 0; i < a->op_count; i++) {
         const lilac_tile_op *op = a->ops[i].op;
-        bool cheap = is_cheap(a, &a->ops[i]);
+        bool cheap = is_cheap(a, &chains, &a->ops[i]);
         for (uint32_t k = 0; k < op->result_count; k++) {
             const lilac_tile_value *value = &op->results[k];
             if (lilac_tile_is_tensor(value->type) && a->kind[value->id] != VALUE_FIXED) {

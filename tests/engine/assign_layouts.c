@@ -471,6 +471,32 @@ static void cheap_chains_are_copied(void **state) {
     program_clear(&p);
 }
 
+/* A random number for each element, `rounds` steps from its offset, is stored in two orders. A short
+ * chain is computed in both layouts; a long one once, and its result is converted. */
+static void long_chains_are_computed_once(void **state) {
+    (void)state;
+    for (uint32_t rounds = 8; rounds <= 96; rounds += 88) {
+        lilac_text body = {0};
+        lilac_text_puts(&body, TILE("x", "p", "64", "1") TILE("y", "p", "1", "32"));
+        lilac_text_puts(&body, "%h0 = arith.addi %xo, %xo : tensor<32x64xi32>\n");
+        for (uint32_t i = 0; i < rounds; i++) {
+            lilac_text_printf(&body, "%%h%u = tt.mulhiui %%h%u, %%xo : tensor<32x64xi32>\n", i + 1,
+                              i);
+        }
+        lilac_text_printf(
+            &body, "%%f = arith.sitofp %%h%u : tensor<32x64xi32> to tensor<32x64xf32>\n", rounds);
+        lilac_text_puts(&body, STORE("x", "f") STORE("y", "f"));
+        program p;
+        program_body(&p, lilac_text_get(&body), 4);
+        lilac_text_clear(&body);
+        assert_true(program_assign(&p, true));
+        bool is_short = rounds == 8;
+        assert_int_equal(count_ops(&p, LILAC_TILE_OP_TT_MULHIUI), is_short ? 2 * rounds : rounds);
+        assert_int_equal(count_ops(&p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT), is_short ? 0 : 1);
+        program_clear(&p);
+    }
+}
+
 /* ---- refusals --------------------------------------------------------------------------- */
 
 static void expect_error(const program *p, const char *id, const char *word) {
@@ -620,6 +646,7 @@ int main(void) {
         cmocka_unit_test(sums_of_rows_stay_in_warps),
         cmocka_unit_test(orders),
         cmocka_unit_test(cheap_chains_are_copied),
+        cmocka_unit_test(long_chains_are_computed_once),
         cmocka_unit_test(refusals),
         cmocka_unit_test(given_layouts_stay),
         cmocka_unit_test(sample),
