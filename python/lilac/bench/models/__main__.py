@@ -85,7 +85,7 @@ class Run:
         return report.text([m for m in zoo.MODELS if m.name in known], self.kernels, self.steps, self.missing)
 
 
-def measure_kernels(run, measurer, model):
+def measure_kernels(run, measurer, warmer, model):
     """The generated kernels of one model: compiled by Triton once to record them, then each under both."""
     import torch
     from torch._inductor.utils import fresh_cache
@@ -101,6 +101,8 @@ def measure_kernels(run, measurer, model):
         del module, inputs, compiled
         torch._dynamo.reset()
         torch.cuda.empty_cache()
+        say(f"  {len(launches)} kernels: compiling")
+        warmer.warm(launches)
         began = time.perf_counter()
         for number, launch in enumerate(launches, 1):
             row = measurer.measure_launch(model, launch)
@@ -138,7 +140,7 @@ def measure(run, options, models):
     import torch
 
     from ..runner import NAMES, Compilers, reason
-    from .kernels import Measurer
+    from .kernels import Measurer, Warmer
 
     torch._inductor.config.use_static_cuda_launcher = False  # its kernels keep no machine code to count
     deadline = time.perf_counter() + options.time
@@ -146,18 +148,20 @@ def measure(run, options, models):
     measurer.seed, measurer.bandwidth = 1, measurer.watch.bandwidth()
     options.clean, options.first_calls = False, 1
     run.about = environment(options, measurer)
+    warmer = Warmer()
     for number, model in enumerate(models, 1):
         if options.steps or run.has_kernels(model) or time.perf_counter() > deadline:
             continue
         say(f"[{number}/{len(models)}] {model.name}: {model.family}, {model.step}, {model.dtype}")
         try:
-            measure_kernels(run, measurer, model)
+            measure_kernels(run, measurer, warmer, model)
         except Exception as problem:
             run.missing[model.name] = reason(problem)
             say(f"  not run: {run.missing[model.name]}")
             if options.verbose:
                 say("".join(traceback.format_exception(problem)))
         run.save()
+    warmer.close()
     del measurer
     torch.cuda.empty_cache()
     if not options.kernels:

@@ -10,12 +10,18 @@ A row is a dict, written to the JSON file as it is:
     error                                the largest difference of the results over what rounding allows
 """
 
+import concurrent.futures
 import importlib.util
 import itertools
+import multiprocessing
+import os
+import re
 import statistics
+import subprocess
+import tempfile
 
 from .. import measure
-from ..runner import NAMES, reason
+from ..runner import NAMES, Compilers, reason
 from .capture import copies
 
 # Differences that reassociated sums of these types may have, relative to the root mean square of the result.
@@ -53,6 +59,35 @@ def compiled(launch, name):
             raise RuntimeError(f"the kernel was compiled by {maker}")
     return {options_of(launcher.config): (launcher, result.kernel)
             for launcher, result in zip(tuner.launchers, tuner.compile_results)}
+
+
+def _warm(source, name, folder):
+    """In a worker process: fills Triton's cache. What fails here fails again in the main process, and is reported
+    there."""
+    os.environ["TRITON_CACHE_DIR"] = folder
+    try:
+        with Compilers().using(name):
+            load(source).precompile(warm_cache_only=True)
+    except Exception:
+        return False
+    return True
+
+
+class Warmer:
+    """Worker processes that compile kernels ahead, one for each processor."""
+
+    def __init__(self):
+        self.pool = concurrent.futures.ProcessPoolExecutor(os.cpu_count() or 1, multiprocessing.get_context("spawn"))
+
+    def warm(self, launches):
+        """Returns when all launches are compiled by both compilers, or cannot be."""
+        folder = os.environ["TRITON_CACHE_DIR"]
+        sources = dict.fromkeys(launch.source for launch in launches)
+        jobs = [self.pool.submit(_warm, source, name, folder) for source in sources for name in NAMES]
+        concurrent.futures.wait(jobs)
+
+    def close(self):
+        self.pool.shutdown(cancel_futures=True)
 
 
 def difference(a, b):
@@ -139,10 +174,6 @@ class Measurer:
 
 def classes(kernel):
     """{class: number} of the machine instructions, loads and stores with their width; None without nvdisasm."""
-    import re
-    import subprocess
-    import tempfile
-
     import triton
 
     cubin = getattr(kernel, "asm", {}).get("cubin")

@@ -122,8 +122,8 @@ def text(models, kernels, steps, missing):
     out = [table(COLUMNS, rows), ""]
     for half, one in summary(rows).items():
         if "ratio" in one:
-            out.append(f"{half}: Triton's time over lilac's {one['ratio']:.3f} in the geometric mean of {one['models']} models"
-                       f" (least {one['least']:.3f}; each compiler's own options {one['own_ratio']:.3f}),"
+            out.append(f"{half}: Triton's time over lilac's {one['ratio']:.3f} in the geometric mean of {one['models']} model"
+                       f"{'s' * (one['models'] != 1)} (least {one['least']:.3f}; each compiler's own options {one['own_ratio']:.3f}),"
                        f" {one['kernels']} kernels, {one['failed']} failed  ")
         if "step_ratio" in one:
             out.append(f"{half}: whole steps {one['step_ratio']:.3f}, first steps {one['first_step_ratio']:.2f}  ")
