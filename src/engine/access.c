@@ -36,6 +36,7 @@ void lilac_axis_access_facts(lilac_plan_global_facts *result, const lilac_axis_f
                                         .shape = pointers->shape,
                                         .contiguity = facts->contiguity,
                                         .divisibility = facts->divisibility,
+                                        .same_pointer = facts->constancy,
                                         .stride = facts->stride,
                                         .stride_known = facts->stride_known,
                                         .origin = max_i64(facts->origin, 1)};
@@ -70,6 +71,8 @@ void lilac_engine_access(lilac_plan_global *result, const lilac_tile_op *op,
     lilac_plan_global_facts facts;
     lilac_axis_access_facts(&facts, lilac_axis_facts_of(analysis, pointer), pointer->type);
     facts.constancy = mask != NULL ? lilac_axis_facts_of(analysis, mask)->constancy : NULL;
+    facts.same_value =
+        kind == LILAC_PLAN_LOAD ? lilac_axis_facts_of(analysis, &op->results[0])->constancy : NULL;
     lilac_plan_global_init(result, kind, (uint32_t)lilac_axis_unit(pointer->type), most, &facts,
                            arch);
 }

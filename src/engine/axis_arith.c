@@ -654,6 +654,26 @@ static void facts_elementwise(lilac_axis_facts *result, const lilac_axis_operati
     }
 }
 
+/* Elements whose pointer, mask and replacement are equal are loaded from one place. Volatile loads
+ * may find different values there. */
+static void facts_load(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_name cache = lilac_tile_find_text(&in->op->attributes, "cache");
+    const bool again = cache != NULL && strcmp(cache, "cv") == 0;
+    const bool elements =
+        lilac_tile_is_tensor(in->type) ==
+        lilac_tile_is_tensor(in->op->operands[0].value->type); /* no block pointer */
+    if (elements && !again && lilac_tile_find_integer(&in->op->attributes, "isVolatile", 0) == 0) {
+        facts_elementwise(result, in);
+    }
+}
+
+/* A pure function of the elements. */
+static void facts_extern(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    if (lilac_tile_find_integer(&in->op->attributes, "pure", 0) != 0) {
+        facts_elementwise(result, in);
+    }
+}
+
 static void facts_bits(lilac_axis_facts *result, const lilac_axis_operation *in) {
     const lilac_tile_type *from = in->op->operands[0].value->type;
     bool numbers = (integer_bits(from) > 0 || lilac_tile_is_pointer(from)) &&

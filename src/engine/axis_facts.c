@@ -42,8 +42,21 @@ static bool is_tracked(const lilac_tile_type *type) {
     if (type->kind == LILAC_TILE_TENSOR && type->rank > LILAC_MAX_RANK) {
         return false;
     }
-    return element->kind == LILAC_TILE_POINTER ||
-           (element->kind == LILAC_TILE_SCALAR && !lilac_scalar_is_float(element->scalar));
+    return element->kind == LILAC_TILE_POINTER || element->kind == LILAC_TILE_SCALAR;
+}
+
+/* Floats have constancy only. Without it, no facts are stored. */
+static bool is_worth_storing(const lilac_axis_facts *facts, const lilac_tile_type *type) {
+    const lilac_tile_type *element = lilac_tile_element(type);
+    if (element->kind != LILAC_TILE_SCALAR || !lilac_scalar_is_float(element->scalar)) {
+        return true;
+    }
+    for (uint32_t d = 0; d < facts->rank; d++) {
+        if (facts->constancy[d] > 1) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static const lilac_axis_facts *facts_or_ones(sweep *run, const lilac_tile_value *value) {
@@ -242,6 +255,10 @@ static void sweep_plain(sweep *run, lilac_tile_op *op) {
         lilac_axis_facts *facts = &run->scratch;
         lilac_axis_transfer(facts, op, i, operands);
         assume_attributes(facts, &op->attributes, op->results[i].type);
+        if (!is_worth_storing(facts, op->results[i].type)) {
+            set_unknown(run, &op->results[i]);
+            continue;
+        }
         lilac_axis_strides(facts, op, i, operands);
         set(run, &op->results[i], facts);
     }

@@ -7,6 +7,15 @@
 #define OP(to, op, a, b) "%" to " = arith." op " %" a ", %" b " : tensor<64xi32>\n"
 #define CONST(to, value) "%" to " = arith.constant dense<" value "> : tensor<64xi32>\n"
 
+#define POINTERS(offset)                                                                           \
+    "%t0 = tt.splat %ints : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>\n"                             \
+    "%t1 = tt.addptr %t0, %" offset " : tensor<64x!tt.ptr<i32>>, tensor<64xi32>\n"
+#define LOAD(to, offset) POINTERS(offset) "%" to " = tt.load %t1 : tensor<64x!tt.ptr<i32>>\n"
+#define VOLATILE_LOAD(to, offset)                                                                  \
+    POINTERS(offset) "%" to " = tt.load %t1 {isVolatile = true} : tensor<64x!tt.ptr<i32>>\n"
+#define MASKED_LOAD(to, offset)                                                                    \
+    POINTERS(offset) "%" to " = tt.load %t1, %k : tensor<64x!tt.ptr<i32>>\n"
+
 #define BIG (INT64_C(1) << 62)
 
 static const struct {
@@ -95,6 +104,25 @@ static const struct {
            "%s = tt.splat %o : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>\n"
            "%x = tt.addptr %s, %r : tensor<64x!tt.ptr<f16>>, tensor<64xi32>",
      "x", 0, 64, 2, 1},
+    /* loads are constant where the pointer, the mask and the replacement are */
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") LOAD("x", "y"), "x", 0, 1, 1, 8},
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") LOAD("l", "y") SPLAT("s", "n")
+         OP("a", "muli", "l", "s") OP("x", "addi", "a", "r"),
+     "x", 0, 8, 8, 1},
+    {RANGE LOAD("x", "r"), "x", 0, 1, 1, 1},
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") SPLAT("t", "m") OP("k", "cmpi sle,", "r", "t")
+         MASKED_LOAD("x", "y"),
+     "x", 0, 1, 1, 1},
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") SPLAT("t", "m") OP("k", "cmpi slt,", "r", "t")
+         MASKED_LOAD("x", "y"),
+     "x", 0, 1, 1, 8},
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") VOLATILE_LOAD("x", "y"), "x", 0, 1, 1, 1},
+    /* floats have constancy */
+    {RANGE CONST("c", "8")
+         OP("y", "divsi", "r", "c") "%f = arith.sitofp %y : tensor<64xi32> to tensor<64xf32>\n"
+                                    "%g = arith.addf %f, %f : tensor<64xf32>\n"
+                                    "%x = arith.fptosi %g : tensor<64xf32> to tensor<64xi32>",
+     "x", 0, 1, 1, 8},
     /* what the program says of itself */
     {SPLAT("s", "u") OP("t", "addi", "s",
                         "s") "%x = arith.addi %t, %s {tt.contiguity = dense<32> : tensor<1xi32>, "
