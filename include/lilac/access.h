@@ -40,11 +40,12 @@ typedef struct lilac_plan_global_facts {
     const int64_t *contiguity;   /* of the pointers, in elements */
     const int64_t *divisibility; /* of the pointers, in bytes */
     const int64_t *constancy;    /* of the mask; NULL: no mask */
-    const int64_t *same_pointer; /* constancy of the pointers of a load; NULL: not known */
-    const int64_t *same_value;   /* constancy of the loaded elements; NULL: not known, or no load */
     const int64_t *stride; /* of the pointers, in elements, where its bit in stride_known is set */
     uint32_t stride_known;
     int64_t origin; /* a power of two that divides the address of the first element */
+    /* Bits of flat coordinates that do not change the pointer, and those that do not change the
+     * loaded element (0 unless it is a load). */
+    uint64_t same_pointer, same_value;
 } lilac_plan_global_facts;
 
 /* An access before its tensor has a layout: the widest legal vectors, and which elements share a

@@ -9,8 +9,6 @@
  *
  *   sectors   the lowest bits of a run. The run is that of order[0], and continues along another
  *             dimension where vectors do
- *   equal     the lowest bits along dimensions in which blocks of pointers, or of loaded elements,
- *             are equal
  */
 #include <lilac/access.h>
 #include <lilac/bits.h>
@@ -224,15 +222,6 @@ static bool runs_are_separate(const global_access *result, const access_facts *f
                    strides_are_injective(result, facts, others, run->elements));
 }
 
-/* The coordinate bits within blocks of `constancy[d]` elements along each dimension d. */
-static uint64_t bits_of_blocks(const global_access *result, const int64_t *constancy) {
-    uint64_t mask = 0;
-    for (uint32_t d = 0; constancy != NULL && d < result->rank; d++) {
-        mask |= low_bits(min_u32(log2_below(constancy[d]), result->bits[d])) << result->start[d];
-    }
-    return mask;
-}
-
 static void find_pieces(global_access *result, const access_facts *facts, const lilac_arch *arch) {
     const memory_run run = find_run(result, facts);
     const int64_t unit = result->element_bytes;
@@ -245,9 +234,9 @@ static void find_pieces(global_access *result, const access_facts *facts, const 
         }
     }
     if (result->kind == LILAC_PLAN_LOAD || result->kind == LILAC_PLAN_COPY) {
-        result->same_address |= bits_of_blocks(result, facts->same_pointer);
+        result->same_address |= facts->same_pointer;
     }
-    result->same_value = bits_of_blocks(result, facts->same_value);
+    result->same_value = facts->same_value;
     result->exact_sectors = runs_are_separate(result, facts, &run, arch->sector_bytes);
     result->exact_lines = runs_are_separate(result, facts, &run, LILAC_PLAN_LINE_BYTES);
 }

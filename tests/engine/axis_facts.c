@@ -171,6 +171,48 @@ static void table(void **state) {
     }
 }
 
+/* Distances after which elements repeat. */
+static void periods(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        int64_t period;
+    } repeated[] = {
+        {RANGE CONST("c", "16") OP("x", "remsi", "r", "c"), 16},
+        {RANGE CONST("c", "24") OP("x", "remsi", "r", "c"), BIG},
+        {RANGE CONST("c", "5") OP("x", "andi", "r", "c"), 8},
+        {RANGE CONST("c", "16") SPLAT("s", "u") OP("y", "addi", "r", "s")
+             OP("x", "remsi", "y", "c"),
+         BIG}, /* the dividend may be negative */
+        {RANGE CONST("c", "16") SPLAT("s", "u") OP("y", "addi", "r", "s")
+             OP("x", "remui", "y", "c"),
+         16},
+        {RANGE CONST("c", "16") CONST("t", "6") OP("y", "muli", "r", "t")
+             OP("x", "remui", "y", "c"),
+         8},
+        {RANGE CONST("c", "16") CONST("t", "32") OP("y", "remui", "r", "c")
+             OP("z", "remui", "r", "t") OP("x", "addi", "y", "z"),
+         32},
+        {RANGE CONST("c", "16") OP("y", "remui", "r", "c") LOAD("x", "y"), 16},
+        {RANGE CONST("c", "16") OP("y", "remui", "r", "c") VOLATILE_LOAD("x", "y"), BIG},
+        {SPLAT("x", "u"), 1},
+    };
+    for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++) {
+        program p;
+        program_body(&p, repeated[i].body, 4);
+        lilac_arena *arena = lilac_arena_create();
+        lilac_axis_analysis analysis;
+        lilac_engine_axis_facts(&analysis, arena, p.module->functions);
+        const lilac_axis_facts *facts = lilac_axis_facts_of(&analysis, value_named(&p, "x"));
+        if (facts->period[0] != repeated[i].period) {
+            fail_msg("%s\n%%x repeats after %lld elements, expected %lld", repeated[i].body,
+                     (long long)facts->period[0], (long long)repeated[i].period);
+        }
+        lilac_arena_destroy(arena);
+        program_clear(&p);
+    }
+}
+
 /* Elements of one access: by pointer, by mask, by what the registers hold. */
 static void accesses(void **state) {
     (void)state;
@@ -204,6 +246,7 @@ static void accesses(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(accesses)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(periods),
+                                       cmocka_unit_test(accesses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

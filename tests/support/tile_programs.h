@@ -676,7 +676,11 @@ static inline int64_t loaded(machine *m, const lilac_tile_op *op, int64_t e) {
     if (op->operand_count > 1 && !at(m, op, 1, e)) {
         return op->operand_count > 2 ? at(m, op, 2, e) : 0;
     }
-    return (int64_t)((uint64_t)at(m, op, 0, e) * UINT64_C(0x9e3779b97f4a7c15) >> 58) - 16;
+    uint64_t place = (uint64_t)at(m, op, 0, e);
+    if (lilac_tile_find_integer(&op->attributes, "isVolatile", 0) != 0) {
+        place += (uint64_t)e; /* each load may find another number */
+    }
+    return (int64_t)(place * UINT64_C(0x9e3779b97f4a7c15) >> 58) - 16;
 }
 
 static inline int64_t element(machine *m, const lilac_tile_op *op, int64_t e) {
