@@ -43,6 +43,9 @@ typedef struct lilac_plan_global_facts {
     const int64_t *stride; /* of the pointers, in elements, where its bit in stride_known is set */
     uint32_t stride_known;
     int64_t origin; /* a power of two that divides the address of the first element */
+    /* Bits of flat coordinates that do not change the pointer, and those that do not change the
+     * loaded element (0 unless it is a load). */
+    uint64_t same_pointer, same_value;
 } lilac_plan_global_facts;
 
 /* An access before its tensor has a layout: the widest legal vectors, and which elements share a
@@ -67,6 +70,7 @@ typedef struct lilac_plan_global {
      * those that do not change the address. */
     uint64_t sector, line, line_pair;
     uint64_t same_address;
+    uint64_t same_value; /* of a load: those that do not change the loaded element */
     /* Whether the facts prove which elements share a sector, and which a line. Otherwise `sector`
      * and `line` are right for pointers whose runs are aligned to one and share none with another
      * run. */
@@ -102,7 +106,8 @@ typedef struct lilac_plan_global_access {
     uint32_t replicated_registers; /* masks of the bits that lead to elements that others hold */
     uint32_t replicated_threads;   /* bits of a thread's index: of the lane, then of the warp */
     uint32_t replicated_blocks;
-    uint32_t skipped_registers; /* vector_registers and replicated_registers */
+    uint32_t equal_registers;   /* of a load: bits that lead to elements with an equal value */
+    uint32_t skipped_registers; /* vector_registers, replicated_registers and equal_registers */
     /* The leader predicate: a thread executes the access if these bits of its index and of its
      * block's rank are all 0. */
     uint32_t idle_threads, idle_blocks;

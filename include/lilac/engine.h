@@ -26,13 +26,16 @@ LILAC_BEGIN
  *   divisibility  the first element of every such block is a multiple of this (bytes for pointers)
  *   constancy     the elements of every block of this many are equal
  *
+ *   period        elements whose coordinates differ by a multiple of this are equal
+ *
  *        value     24 25 26 27 | 32 33 34 35         0 0 0 0 | 5 5 5 5
  *        contiguity 4  divisibility 8  constancy 1   contiguity 1  divisibility 1  constancy 4
  *
  * All are powers of two. Contiguity and constancy are at most the size of the dimension,
- * divisibility at most 2^62. They are lower bounds: the true contiguity may be larger.
+ * divisibility and period at most 2^62. They are lower bounds, period is an upper bound: the true
+ * contiguity may be larger. A period of the size of the dimension or more says nothing.
  *
- * Integers are signed. The facts hold for every execution in which no addition, subtraction,
+ * Floats have constancy and periods only. Integers are signed. The facts hold for every execution in which no addition, subtraction,
  * multiplication, left shift or conversion to fewer bits overflows as a signed number where a run
  * of consecutive elements or a sign depends on it; Triton assumes the same of offsets. Divisibility
  * needs no such assumption, since powers of two survive wrapping. */
@@ -41,6 +44,7 @@ typedef struct lilac_axis_facts {
     int64_t contiguity[LILAC_MAX_RANK];
     int64_t divisibility[LILAC_MAX_RANK];
     int64_t constancy[LILAC_MAX_RANK];
+    int64_t period[LILAC_MAX_RANK];
     bool non_negative; /* every element, as a signed number */
     bool constant;     /* every element is `value` */
     int64_t value;
@@ -72,6 +76,10 @@ LILAC_API const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis 
 LILAC_API void lilac_axis_access_facts(lilac_plan_global_facts *result,
                                        const lilac_axis_facts *facts,
                                        const lilac_tile_type *pointers);
+/* The bits of flat coordinates in a tensor type that change no element of a value with these facts:
+ * those below the constancy and those from the period on. 0 unless all sizes are powers of two. */
+LILAC_API uint64_t lilac_axis_same_coordinates(const lilac_axis_facts *facts,
+                                               const lilac_tile_type *type);
 /* The access of tt.load, tt.store, tt.atomic_rmw, tt.atomic_cas or ttg.async_copy_global_to_local
  * to global memory, without a layout. The passes that compare layouts and the lowering both read
  * it. */

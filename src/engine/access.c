@@ -32,13 +32,15 @@ static uint32_t most_elements(const lilac_tile_op *op, const lilac_arch *arch) {
 void lilac_axis_access_facts(lilac_plan_global_facts *result, const lilac_axis_facts *facts,
                              const lilac_tile_type *pointers) {
     const bool tensor = pointers->kind == LILAC_TILE_TENSOR;
-    *result = (lilac_plan_global_facts){.rank = tensor ? pointers->rank : 0,
-                                        .shape = pointers->shape,
-                                        .contiguity = facts->contiguity,
-                                        .divisibility = facts->divisibility,
-                                        .stride = facts->stride,
-                                        .stride_known = facts->stride_known,
-                                        .origin = max_i64(facts->origin, 1)};
+    *result =
+        (lilac_plan_global_facts){.rank = tensor ? pointers->rank : 0,
+                                  .shape = pointers->shape,
+                                  .contiguity = facts->contiguity,
+                                  .divisibility = facts->divisibility,
+                                  .stride = facts->stride,
+                                  .stride_known = facts->stride_known,
+                                  .origin = max_i64(facts->origin, 1),
+                                  .same_pointer = lilac_axis_same_coordinates(facts, pointers)};
 }
 
 void lilac_engine_access(lilac_plan_global *result, const lilac_tile_op *op,
@@ -70,6 +72,11 @@ void lilac_engine_access(lilac_plan_global *result, const lilac_tile_op *op,
     lilac_plan_global_facts facts;
     lilac_axis_access_facts(&facts, lilac_axis_facts_of(analysis, pointer), pointer->type);
     facts.constancy = mask != NULL ? lilac_axis_facts_of(analysis, mask)->constancy : NULL;
+    if (kind == LILAC_PLAN_LOAD) {
+        const lilac_tile_value *loaded = &op->results[0];
+        facts.same_value =
+            lilac_axis_same_coordinates(lilac_axis_facts_of(analysis, loaded), loaded->type);
+    }
     lilac_plan_global_init(result, kind, (uint32_t)lilac_axis_unit(pointer->type), most, &facts,
                            arch);
 }

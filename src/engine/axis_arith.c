@@ -24,6 +24,7 @@ void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank) {
     facts->rank = rank;
     for (uint32_t d = 0; d < rank; d++) {
         facts->contiguity[d] = facts->divisibility[d] = facts->constancy[d] = 1;
+        facts->period[d] = MAX_DIVISIBILITY;
     }
     facts->non_negative = facts->constant = false;
     facts->value = 0;
@@ -117,6 +118,7 @@ void lilac_axis_join(lilac_axis_facts *result, const lilac_axis_facts *a, const 
         joined.contiguity[d] = c;
         joined.divisibility[d] = min_i64(start_of(a, d, c, unit), start_of(b, d, c, unit));
         joined.constancy[d] = min_i64(a->constancy[d], b->constancy[d]);
+        joined.period[d] = max_i64(a->period[d], b->period[d]);
     }
     joined.non_negative = a->non_negative && b->non_negative;
     joined.constant = a->constant && b->constant && a->value == b->value;
@@ -654,6 +656,19 @@ static void facts_elementwise(lilac_axis_facts *result, const lilac_axis_operati
     }
 }
 
+/* Elements whose pointer, mask and replacement are equal are loaded from one place. */
+static void facts_load(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    if (lilac_axis_is_function(in->op)) {
+        facts_elementwise(result, in);
+    }
+}
+
+static void facts_extern(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    if (lilac_axis_is_function(in->op)) {
+        facts_elementwise(result, in);
+    }
+}
+
 static void facts_bits(lilac_axis_facts *result, const lilac_axis_operation *in) {
     const lilac_tile_type *from = in->op->operands[0].value->type;
     bool numbers = (integer_bits(from) > 0 || lilac_tile_is_pointer(from)) &&
@@ -708,6 +723,31 @@ static facts_function *const facts_of[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_##code] = facts,
 #include <lilac/operations.def>
 };
+
+static const char *const layout_of[LILAC_TILE_OP_COUNT] = {
+#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+    [LILAC_TILE_OP_##code] = #layout,
+#include <lilac/operations.def>
+};
+
+static bool is_steady_load(const lilac_tile_op *op) {
+    const lilac_name cache = lilac_tile_find_text(&op->attributes, "cache");
+    const bool block_pointer = lilac_tile_is_tensor(op->results[0].type) &&
+                               !lilac_tile_is_tensor(op->operands[0].value->type);
+    return !block_pointer && (cache == NULL || strcmp(cache, "cv") != 0) &&
+           lilac_tile_find_integer(&op->attributes, "isVolatile", 0) == 0;
+}
+
+bool lilac_axis_is_function(const lilac_tile_op *op) {
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_LOAD:
+        return is_steady_load(op);
+    case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
+        return lilac_tile_find_integer(&op->attributes, "pure", 0) != 0;
+    default:
+        return facts_of[op->code] != NULL && strcmp(layout_of[op->code], "SAME") == 0;
+    }
+}
 
 void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                          const lilac_axis_facts *const *operands) {

@@ -22,9 +22,15 @@
 
 #define ONES                                                                                       \
     { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }
+#define P MAX_DIVISIBILITY
+#define LARGEST                                                                                    \
+    { P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P }
 static_assert(LILAC_MAX_RANK == 24, "as many ones as dimensions");
-static const lilac_axis_facts nothing = {
-    .rank = LILAC_MAX_RANK, .contiguity = ONES, .divisibility = ONES, .constancy = ONES};
+static const lilac_axis_facts nothing = {.rank = LILAC_MAX_RANK,
+                                         .contiguity = ONES,
+                                         .divisibility = ONES,
+                                         .constancy = ONES,
+                                         .period = LARGEST};
 
 typedef struct sweep {
     lilac_axis_analysis *analysis;
@@ -42,8 +48,21 @@ static bool is_tracked(const lilac_tile_type *type) {
     if (type->kind == LILAC_TILE_TENSOR && type->rank > LILAC_MAX_RANK) {
         return false;
     }
-    return element->kind == LILAC_TILE_POINTER ||
-           (element->kind == LILAC_TILE_SCALAR && !lilac_scalar_is_float(element->scalar));
+    return element->kind == LILAC_TILE_POINTER || element->kind == LILAC_TILE_SCALAR;
+}
+
+/* Floats have constancy and periods only. Without them, no facts are stored. */
+static bool is_worth_storing(const lilac_axis_facts *facts, const lilac_tile_type *type) {
+    const lilac_tile_type *element = lilac_tile_element(type);
+    if (element->kind != LILAC_TILE_SCALAR || !lilac_scalar_is_float(element->scalar)) {
+        return true;
+    }
+    for (uint32_t d = 0; d < facts->rank; d++) {
+        if (facts->constancy[d] > 1 || facts->period[d] < MAX_DIVISIBILITY) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static const lilac_axis_facts *facts_or_ones(sweep *run, const lilac_tile_value *value) {
@@ -72,7 +91,7 @@ static bool is_equal(const lilac_axis_facts *a, const lilac_axis_facts *b) {
            a->constant == b->constant && a->value == b->value &&
            a->non_negative == b->non_negative && memcmp(a->contiguity, b->contiguity, size) == 0 &&
            memcmp(a->divisibility, b->divisibility, size) == 0 &&
-           memcmp(a->constancy, b->constancy, size) == 0;
+           memcmp(a->constancy, b->constancy, size) == 0 && memcmp(a->period, b->period, size) == 0;
 }
 
 static void set(sweep *run, const lilac_tile_value *value, const lilac_axis_facts *facts) {
@@ -242,6 +261,11 @@ static void sweep_plain(sweep *run, lilac_tile_op *op) {
         lilac_axis_facts *facts = &run->scratch;
         lilac_axis_transfer(facts, op, i, operands);
         assume_attributes(facts, &op->attributes, op->results[i].type);
+        lilac_axis_periods(facts, op, i, operands);
+        if (!is_worth_storing(facts, op->results[i].type)) {
+            set_unknown(run, &op->results[i]);
+            continue;
+        }
         lilac_axis_strides(facts, op, i, operands);
         set(run, &op->results[i], facts);
     }
@@ -312,4 +336,25 @@ const lilac_axis_facts *lilac_axis_facts_of(const lilac_axis_analysis *analysis,
         return &nothing;
     }
     return analysis->facts[value->id];
+}
+
+uint64_t lilac_axis_same_coordinates(const lilac_axis_facts *facts, const lilac_tile_type *type) {
+    uint64_t mask = 0;
+    uint32_t start = 0;
+    if (!lilac_tile_is_tensor(type) || facts->rank != type->rank) {
+        return 0;
+    }
+    for (uint32_t d = 0; d < type->rank; d++) {
+        const uint64_t size = (uint64_t)type->shape[d];
+        if ((size & (size - 1)) != 0 || start + log2_of(size) > 64) {
+            return 0;
+        }
+        const uint64_t equal = min_u64((uint64_t)max_i64(facts->constancy[d], 1), size);
+        const uint64_t period = min_u64((uint64_t)facts->period[d], size);
+        if (size > 1) {
+            mask |= ((equal - 1) | (size - period)) << start;
+        }
+        start += log2_of(size);
+    }
+    return mask;
 }

@@ -51,9 +51,18 @@ typedef struct lilac_axis_operation {
 } lilac_axis_operation;
 lilac_axis_operation lilac_axis_operation_of(const lilac_tile_op *op, uint32_t index,
                                              const lilac_axis_facts *const *operands);
+/* Is each element of the result a function of the operands' elements at the same coordinates? Not so
+ * of volatile loads: two of them may find different values in one place. */
+bool lilac_axis_is_function(const lilac_tile_op *op);
 /* The facts of result `index` of an operation without regions, from those of its operands. */
 void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                          const lilac_axis_facts *const *operands);
+
+/* ---- axis_periods.c --------------------------------------------------------------------- */
+
+/* Sets the periods of a result, whose other facts but the strides are known. */
+void lilac_axis_periods(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
+                        const lilac_axis_facts *const *operands);
 
 /* ---- axis_strides.c --------------------------------------------------------------------- */
 

@@ -314,19 +314,14 @@ bool lilac_lower_align(lilac_lowering *l, const lilac_lower_value *operand,
                               index, lilac_tile_op_info_get(l->op->code)->name);
 }
 
-/* A register bit whose column stays within the runs of equal elements does not change the value. */
+/* A register bit whose column has only bits that change no element does not change the value. */
 uint32_t lilac_lower_constant_bits(lilac_lowering *l, const lilac_tile_value *value,
                                    const lilac_lower_view *view) {
     const lilac_axis_facts *facts = lilac_axis_facts_of(&l->facts, value);
     if (view == NULL || facts->rank != view->columns.rank) {
         return 0;
     }
-    uint64_t inside = 0;
-    for (uint32_t d = 0; d < view->columns.rank; d++) {
-        uint64_t size = 1ULL << view->columns.bits[d];
-        uint64_t run = facts->constancy[d] < 1 ? 1 : (uint64_t)facts->constancy[d];
-        inside |= ((run < size ? run : size) - 1) << view->columns.start[d];
-    }
+    const uint64_t inside = lilac_axis_same_coordinates(facts, value->type);
     uint32_t mask = 0;
     for (uint32_t i = 0; i < view->columns.register_bits; i++) {
         if ((view->columns.registers[i] & ~inside) == 0) {

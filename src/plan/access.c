@@ -233,6 +233,10 @@ static void find_pieces(global_access *result, const access_facts *facts, const 
             result->same_address |= low_bits(result->bits[d]) << result->start[d];
         }
     }
+    if (result->kind == LILAC_PLAN_LOAD || result->kind == LILAC_PLAN_COPY) {
+        result->same_address |= facts->same_pointer;
+    }
+    result->same_value = facts->same_value;
     result->exact_sectors = runs_are_separate(result, facts, &run, arch->sector_bytes);
     result->exact_lines = runs_are_separate(result, facts, &run, LILAC_PLAN_LINE_BYTES);
 }

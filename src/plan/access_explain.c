@@ -53,6 +53,11 @@ void lilac_plan_global_access_explain(lilac_text *out, const lilac_plan_global_a
         put_bits(out, "block bits", access->replicated_blocks);
         lilac_text_char(out, '\n');
     }
+    if (access->equal_registers != 0) {
+        lilac_text_puts(out, "  loaded once for equal elements:");
+        put_bits(out, "register bits", access->equal_registers);
+        lilac_text_char(out, '\n');
+    }
     if (access->idle_threads != 0 || access->idle_blocks != 0) {
         lilac_text_puts(out, "  executed where these are 0:");
         put_bits(out, "thread bits", access->idle_threads);

@@ -1,5 +1,6 @@
 /* The plan of an access in a layout: vector, leader, counts, bound, price.
  *
+ *   equal     a load reads elements of equal value once for each thread
  *   vector    register bits whose columns are the lowest bits of one dimension, and that no other
  *             register, lane or warp changes; as many as are legal
  *   sectors   of one instruction: the rank of the columns of the vector and of the lanes that
@@ -130,11 +131,17 @@ static void choose_vector(plan *p, const lilac_plan_global *global,
 
 /* ---- who executes ----------------------------------------------------------------------- */
 
-static void choose_leader(plan *p, const lilac_layout_columns *columns, uint32_t idle) {
+static void choose_leader(plan *p, const lilac_plan_global *global,
+                          const lilac_layout_columns *columns, uint32_t idle) {
     p->replicated_registers = (uint32_t)low_bits(columns->register_bits) & ~columns->distinct;
     p->replicated_threads = columns->free_threads;
     p->replicated_blocks = columns->free_blocks;
-    p->skipped_registers = p->vector_registers | p->replicated_registers;
+    for (uint32_t i = 0; i < columns->register_bits && global->same_value != 0; i++) {
+        const bool equal = (columns->registers[i] & ~global->same_value) == 0;
+        p->equal_registers |= equal ? UINT32_C(1) << i : 0;
+    }
+    p->equal_registers &= ~(p->vector_registers | p->replicated_registers);
+    p->skipped_registers = p->vector_registers | p->replicated_registers | p->equal_registers;
     if (p->kind != LILAC_PLAN_LOAD) {
         p->idle_threads = p->replicated_threads;
         p->idle_blocks = p->replicated_blocks;
@@ -185,6 +192,7 @@ static void count_accesses(plan *p, const lilac_plan_global *global,
         elements += global->bits[d];
     }
     const uint64_t places = low_bits(elements) & ~still;
+    elements -= count_bits(global->same_value);
     p->bound.instructions = least(elements - min_u32(elements, widest), shared);
     p->bound.sectors = least(count_bits(places & ~global->sector), shared);
     p->bound.lines = least(count_bits(places & ~global->line), shared);
@@ -295,7 +303,7 @@ void lilac_plan_global_access_init(lilac_plan_global_access *result,
     read_columns(&columns, layout, target);
     *result = (plan){.kind = global->kind, .element_bytes = global->element_bytes};
     choose_vector(result, global, &columns);
-    choose_leader(result, &columns, idle);
+    choose_leader(result, global, &columns, idle);
     count_accesses(result, global, &columns, target->arch);
     const pricing x = {.p = result,
                        .global = global,

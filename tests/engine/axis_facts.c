@@ -7,6 +7,15 @@
 #define OP(to, op, a, b) "%" to " = arith." op " %" a ", %" b " : tensor<64xi32>\n"
 #define CONST(to, value) "%" to " = arith.constant dense<" value "> : tensor<64xi32>\n"
 
+#define POINTERS(offset)                                                                           \
+    "%t0 = tt.splat %ints : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>\n"                             \
+    "%t1 = tt.addptr %t0, %" offset " : tensor<64x!tt.ptr<i32>>, tensor<64xi32>\n"
+#define LOAD(to, offset) POINTERS(offset) "%" to " = tt.load %t1 : tensor<64x!tt.ptr<i32>>\n"
+#define VOLATILE_LOAD(to, offset)                                                                  \
+    POINTERS(offset) "%" to " = tt.load %t1 {isVolatile = true} : tensor<64x!tt.ptr<i32>>\n"
+#define MASKED_LOAD(to, offset)                                                                    \
+    POINTERS(offset) "%" to " = tt.load %t1, %k : tensor<64x!tt.ptr<i32>>\n"
+
 #define BIG (INT64_C(1) << 62)
 
 static const struct {
@@ -95,6 +104,25 @@ static const struct {
            "%s = tt.splat %o : !tt.ptr<f16> -> tensor<64x!tt.ptr<f16>>\n"
            "%x = tt.addptr %s, %r : tensor<64x!tt.ptr<f16>>, tensor<64xi32>",
      "x", 0, 64, 2, 1},
+    /* loads are constant where the pointer, the mask and the replacement are */
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") LOAD("x", "y"), "x", 0, 1, 1, 8},
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") LOAD("l", "y") SPLAT("s", "n")
+         OP("a", "muli", "l", "s") OP("x", "addi", "a", "r"),
+     "x", 0, 8, 8, 1},
+    {RANGE LOAD("x", "r"), "x", 0, 1, 1, 1},
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") SPLAT("t", "m") OP("k", "cmpi sle,", "r", "t")
+         MASKED_LOAD("x", "y"),
+     "x", 0, 1, 1, 1},
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") SPLAT("t", "m") OP("k", "cmpi slt,", "r", "t")
+         MASKED_LOAD("x", "y"),
+     "x", 0, 1, 1, 8},
+    {RANGE CONST("c", "8") OP("y", "divsi", "r", "c") VOLATILE_LOAD("x", "y"), "x", 0, 1, 1, 1},
+    /* floats have constancy */
+    {RANGE CONST("c", "8")
+         OP("y", "divsi", "r", "c") "%f = arith.sitofp %y : tensor<64xi32> to tensor<64xf32>\n"
+                                    "%g = arith.addf %f, %f : tensor<64xf32>\n"
+                                    "%x = arith.fptosi %g : tensor<64xf32> to tensor<64xi32>",
+     "x", 0, 1, 1, 8},
     /* what the program says of itself */
     {SPLAT("s", "u") OP("t", "addi", "s",
                         "s") "%x = arith.addi %t, %s {tt.contiguity = dense<32> : tensor<1xi32>, "
@@ -143,6 +171,48 @@ static void table(void **state) {
     }
 }
 
+/* Distances after which elements repeat. */
+static void periods(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        int64_t period;
+    } repeated[] = {
+        {RANGE CONST("c", "16") OP("x", "remsi", "r", "c"), 16},
+        {RANGE CONST("c", "24") OP("x", "remsi", "r", "c"), BIG},
+        {RANGE CONST("c", "5") OP("x", "andi", "r", "c"), 8},
+        {RANGE CONST("c", "16") SPLAT("s", "u") OP("y", "addi", "r", "s")
+             OP("x", "remsi", "y", "c"),
+         BIG}, /* the dividend may be negative */
+        {RANGE CONST("c", "16") SPLAT("s", "u") OP("y", "addi", "r", "s")
+             OP("x", "remui", "y", "c"),
+         16},
+        {RANGE CONST("c", "16") CONST("t", "6") OP("y", "muli", "r", "t")
+             OP("x", "remui", "y", "c"),
+         8},
+        {RANGE CONST("c", "16") CONST("t", "32") OP("y", "remui", "r", "c")
+             OP("z", "remui", "r", "t") OP("x", "addi", "y", "z"),
+         32},
+        {RANGE CONST("c", "16") OP("y", "remui", "r", "c") LOAD("x", "y"), 16},
+        {RANGE CONST("c", "16") OP("y", "remui", "r", "c") VOLATILE_LOAD("x", "y"), BIG},
+        {SPLAT("x", "u"), 1},
+    };
+    for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++) {
+        program p;
+        program_body(&p, repeated[i].body, 4);
+        lilac_arena *arena = lilac_arena_create();
+        lilac_axis_analysis analysis;
+        lilac_engine_axis_facts(&analysis, arena, p.module->functions);
+        const lilac_axis_facts *facts = lilac_axis_facts_of(&analysis, value_named(&p, "x"));
+        if (facts->period[0] != repeated[i].period) {
+            fail_msg("%s\n%%x repeats after %lld elements, expected %lld", repeated[i].body,
+                     (long long)facts->period[0], (long long)repeated[i].period);
+        }
+        lilac_arena_destroy(arena);
+        program_clear(&p);
+    }
+}
+
 /* Elements of one access: by pointer, by mask, by what the registers hold. */
 static void accesses(void **state) {
     (void)state;
@@ -176,6 +246,7 @@ static void accesses(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(accesses)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(periods),
+                                       cmocka_unit_test(accesses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

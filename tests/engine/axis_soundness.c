@@ -64,6 +64,9 @@ static void check_line(const machine *m, const lilac_tile_value *value, uint32_t
         if (i % vector != 0 && here != before + unit) {
             complain(m, value, "contiguous for a vector of", d, vector);
         }
+        if (i >= facts->period[d] && here != first[(i - facts->period[d]) * stride]) {
+            complain(m, value, "periodic with", d, facts->period[d]);
+        }
         if (facts->constant && here != facts->value) {
             complain(m, value, "the constant", d, facts->value);
         }

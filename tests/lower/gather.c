@@ -315,6 +315,7 @@ static void cats(void **state) {
 
 /* A kernel that gathers a tensor of two dimensions along an axis, all of it in one layout. Its
  * elements are all the first of p; row r's indices are all q[r]. */
+/* The loads are volatile, so that elements from equal pointers are not known to be equal. */
 static void make_whole(lilac_text *text, const char *layout, const char *shape, const char *type,
                        uint32_t axis, const char *way) {
     const char *s = shape, *t = type;
@@ -323,7 +324,7 @@ static void make_whole(lilac_text *text, const char *layout, const char *shape, 
                       "#l = %s\n#s = #ttg.slice<{dim = 1, parent = #l}>\nmodule {\n"
                       "  tt.func public @k(%%p: !tt.ptr<%s>, %%q: !tt.ptr<i32>) {\n"
                       "    %%1 = tt.splat %%p : !tt.ptr<%s> -> tensor<%sx!tt.ptr<%s>, #l>\n"
-                      "    %%2 = tt.load %%1 : tensor<%sx!tt.ptr<%s>, #l>\n",
+                      "    %%2 = tt.load %%1 {isVolatile = true} : tensor<%sx!tt.ptr<%s>, #l>\n",
                       layout, t, t, s, t, s, t);
     lilac_text_printf(
         text,
@@ -333,7 +334,7 @@ static void make_whole(lilac_text *text, const char *layout, const char *shape, 
         "    %%5 = tt.broadcast %%4 : tensor<%ux1xi32, #l> -> tensor<%sxi32, #l>\n"
         "    %%6 = tt.splat %%q : !tt.ptr<i32> -> tensor<%sx!tt.ptr<i32>, #l>\n"
         "    %%7 = tt.addptr %%6, %%5 : tensor<%sx!tt.ptr<i32>, #l>, tensor<%sxi32, #l>\n"
-        "    %%8 = tt.load %%7 : tensor<%sx!tt.ptr<i32>, #l>\n",
+        "    %%8 = tt.load %%7 {isVolatile = true} : tensor<%sx!tt.ptr<i32>, #l>\n",
         rows, rows, rows, rows, rows, s, s, s, s, s);
     lilac_text_printf(text,
                       "    %%9 = tt.gather %%2[%%8] {axis = %u : i32%s%s%s} : (tensor<%sx%s, #l>, "

@@ -327,21 +327,13 @@ static void legal_vectors(void **state) {
     }
 }
 
-/* 1024 f32, consecutive and aligned, 4 elements per thread. */
-static lilac_plan_global_access example(lilac_plan_global_kind kind, int64_t constancy,
-                                        uint32_t most) {
+/* 1024 f32 in a layout with 4 consecutive elements per thread, twice. */
+static lilac_plan_global_access in_example_layout(lilac_plan_global_kind kind,
+                                                  const lilac_plan_global_facts *facts,
+                                                  uint32_t most) {
     static const uint64_t registers[] = {1, 2, 512}, lanes[] = {4, 8, 16, 32, 64},
                           warps[] = {128, 256};
-    static const int64_t shape[] = {1024}, divisibility[] = {4096}, stride[] = {1};
     const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1};
-    const lilac_plan_global_facts facts = {.rank = 1,
-                                           .shape = shape,
-                                           .contiguity = shape,
-                                           .divisibility = divisibility,
-                                           .constancy = constancy != 0 ? &constancy : NULL,
-                                           .stride = stride,
-                                           .stride_known = 1,
-                                           .origin = 4096};
     lilac_layout layout;
     lilac_plan_global global;
     lilac_plan_global_access plan;
@@ -351,9 +343,59 @@ static lilac_plan_global_access example(lilac_plan_global_kind kind, int64_t con
     assert_true(lilac_layout_add_in(&layout, "lane", 5, lanes, NULL));
     assert_true(lilac_layout_add_in(&layout, "warp", 2, warps, NULL));
     assert_true(lilac_layout_add_in(&layout, "block", 0, NULL, NULL));
-    lilac_plan_global_init(&global, kind, 4, most, &facts, target.arch);
+    lilac_plan_global_init(&global, kind, 4, most, facts, target.arch);
     lilac_plan_global_access_init(&plan, &global, &layout, 0, &target);
     return plan;
+}
+
+/* Consecutive and aligned. */
+static lilac_plan_global_access example(lilac_plan_global_kind kind, int64_t constancy,
+                                        uint32_t most) {
+    static const int64_t shape[] = {1024}, divisibility[] = {4096}, stride[] = {1};
+    const lilac_plan_global_facts facts = {.rank = 1,
+                                           .shape = shape,
+                                           .contiguity = shape,
+                                           .divisibility = divisibility,
+                                           .constancy = constancy != 0 ? &constancy : NULL,
+                                           .stride = stride,
+                                           .stride_known = 1,
+                                           .origin = 4096};
+    return in_example_layout(kind, &facts, most);
+}
+
+/* Elements whose coordinates differ in the bits of `same` only are equal. */
+static void equal_elements(void **state) {
+    (void)state;
+    static const int64_t shape[] = {1024}, one[] = {1}, element[] = {4}, aligned[] = {4096};
+    static const struct {
+        lilac_plan_global_kind kind;
+        const int64_t *contiguity, *divisibility;
+        uint64_t same;
+        uint32_t equal, vector_bits, instructions, sectors;
+    } cases[] = {
+        {LILAC_PLAN_LOAD, one, element, 0, 0, 0, 32, 1024},
+        {LILAC_PLAN_LOAD, one, element, 1 + 2 + 512, 7, 0, 4, 128},
+        {LILAC_PLAN_LOAD, one, element, 1 + 2 + 4 + 8, 3, 0, 8, 64}, /* lanes with equal elements */
+        {LILAC_PLAN_LOAD, shape, aligned, 512, 4, 2, 4, 64},
+        {LILAC_PLAN_STORE, one, element, 1 + 2 + 512, 0, 0, 32, 1024},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bool load = cases[i].kind == LILAC_PLAN_LOAD;
+        const lilac_plan_global_facts facts = {.rank = 1,
+                                               .shape = shape,
+                                               .contiguity = cases[i].contiguity,
+                                               .divisibility = cases[i].divisibility,
+                                               .same_pointer = cases[i].same,
+                                               .same_value = load ? cases[i].same : 0};
+        const lilac_plan_global_access plan = in_example_layout(cases[i].kind, &facts, 0);
+        assert_int_equal(plan.equal_registers, cases[i].equal);
+        assert_int_equal(plan.skipped_registers, cases[i].equal | plan.vector_registers);
+        assert_int_equal(plan.vector_bits, cases[i].vector_bits);
+        assert_int_equal(plan.counts.instructions, cases[i].instructions);
+        assert_int_equal(plan.counts.sectors, cases[i].sectors);
+        assert_true(plan.bound.instructions <= plan.counts.instructions);
+        assert_true(plan.bound.sectors <= plan.counts.sectors);
+    }
 }
 
 static void vectors_and_price(void **state) {
@@ -404,6 +446,7 @@ static void text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(legal_vectors),
+                                       cmocka_unit_test(equal_elements),
                                        cmocka_unit_test(vectors_and_price), cmocka_unit_test(text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

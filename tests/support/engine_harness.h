@@ -22,7 +22,7 @@ static inline void program_read(program *p, const char *name, const char *text, 
 
 /* The body of a function with parameters of most kinds:
  *   %p %q pointers to f32 and f16, 16 bytes; %w pointer of unknown alignment; %n %m multiples of 16
- *   and 8; %u unknown; %wide an i64 multiple of 4 */
+ *   and 8; %u unknown; %wide an i64 multiple of 4; %ints pointer to i32, 16 bytes */
 static inline void program_body(program *p, const char *body, uint32_t warps) {
     lilac_text text;
     lilac_text_init(&text);
@@ -31,7 +31,8 @@ static inline void program_body(program *p, const char *body, uint32_t warps) {
         "module {\n tt.func public @k(%%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, "
         "%%q: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %%w: !tt.ptr<f32>, "
         "%%n: i32 {tt.divisibility = 16 : i32}, %%m: i32 {tt.divisibility = 8 : i32}, "
-        "%%u: i32, %%wide: i64 {tt.divisibility = 4 : i32}, %%b: i1) {\n%s\n tt.return\n }\n}\n",
+        "%%u: i32, %%wide: i64 {tt.divisibility = 4 : i32}, %%b: i1, "
+        "%%ints: !tt.ptr<i32> {tt.divisibility = 16 : i32}) {\n%s\n tt.return\n }\n}\n",
         body);
     program_read(p, "body", lilac_text_get(&text), text.length, warps);
     lilac_text_clear(&text);

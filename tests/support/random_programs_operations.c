@@ -16,6 +16,14 @@ static bool gen_constant(generator *g) {
     return true;
 }
 
+/* A quotient or remainder of an index: pointers that are equal in blocks, or repeat. */
+static int part_of_index(generator *g, int index, const shape *s) {
+    static const char *const ops[] = {"arith.divsi", "arith.divui", "arith.remsi", "arith.remui"};
+    static const int divisors[] = {2, 4, 8, 16, 32, 64, 3, 12};
+    int by = program_small_constant(g, LILAC_I32, s, divisors[below(g, 8)]);
+    return program_binary(g, ops[below(g, 4)], index, by, LILAC_I32, s);
+}
+
 bool program_gen_load(generator *g) {
     uint32_t i = below(g, INPUTS - 1 + (below(g, 3) == 0));
     lilac_scalar scalar = inputs[i];
@@ -31,6 +39,9 @@ bool program_gen_load(generator *g) {
     } else {
         uint32_t scale = below(g, 4) ? 1 : 1 + below(g, INPUT_ELEMENTS / 2 / elements(&s));
         index = offset = program_flat_index(g, &s, scale > 3 ? 3 : scale);
+        if (below(g, 4) == 0) {
+            offset = part_of_index(g, index, &s);
+        }
         if (below(g, 2)) {
             int by = program_small_constant(g, LILAC_I32, &s,
                                             below(g, 2) ? 16 * below(g, 8) : below(g, 99));

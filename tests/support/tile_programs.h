@@ -16,12 +16,12 @@
 /* ---- random programs -------------------------------------------------------------------- */
 
 enum { SCALAR, V4, V16, V64, C4x1, R1x16, M4x16, T16x4, SHAPES };
-enum { I1, I8, I32, I64, P16, P32, ELEMENTS };
+enum { I1, I8, I32, I64, P16, P32, PI, F32, ELEMENTS };
 
 static const char *const shapes[SHAPES] = {"",     "4x",    "16x",   "64x",
                                            "4x1x", "1x16x", "4x16x", "16x4x"};
-static const char *const elements[ELEMENTS] = {"i1",  "i8",           "i32",
-                                               "i64", "!tt.ptr<f16>", "!tt.ptr<f32>"};
+static const char *const elements[ELEMENTS] = {
+    "i1", "i8", "i32", "i64", "!tt.ptr<f16>", "!tt.ptr<f32>", "!tt.ptr<i32>", "f32"};
 
 #define POOL 48
 
@@ -255,7 +255,7 @@ static inline bool gen_shape(generator *g) {
 }
 
 static inline bool gen_pointer(generator *g) {
-    int element = P16 + below(g, 2), shape = pick_shape(g, element);
+    int element = P16 + below(g, 3), shape = pick_shape(g, element);
     if (shape < 0) {
         return false;
     }
@@ -269,6 +269,60 @@ static inline bool gen_pointer(generator *g) {
     lilac_text_puts(&g->text, ", ");
     put_type(g, shape, offset);
     add(g, shape, element, g->next++);
+    return true;
+}
+
+/* Loads of integers and floats, with a mask and a replacement or without. */
+static inline bool gen_load(generator *g) {
+    int from = below(g, 3) ? PI : P32, to = from == PI ? I32 : F32, shape = pick_shape(g, from);
+    if (shape < 0) {
+        return false;
+    }
+    int pointer = pick(g, shape, from), mask = pick(g, shape, I1), other = pick(g, shape, to);
+    lilac_text_printf(&g->text, "%%v%d = tt.load %%v%d", g->next, pointer);
+    if (mask >= 0 && below(g, 2)) {
+        lilac_text_printf(&g->text, ", %%v%d", mask);
+        if (other >= 0 && below(g, 2)) {
+            lilac_text_printf(&g->text, ", %%v%d", other);
+        }
+    }
+    if (below(g, 8) == 0) {
+        lilac_text_puts(&g->text, " {isVolatile = true}");
+    }
+    lilac_text_puts(&g->text, " : ");
+    put_type(g, shape, from);
+    look(g, g->next, ANY);
+    add(g, shape, to, g->next++);
+    return true;
+}
+
+/* Floats: conversions, sums, comparisons. */
+static inline bool gen_float(generator *g) {
+    static const struct {
+        const char *op;
+        int from, to, operands;
+    } ops[] = {{"sitofp", I32, F32, 1},
+               {"sitofp", I32, F32, 1},
+               {"fptosi", F32, I32, 1},
+               {"addf", F32, F32, 2},
+               {"cmpf olt,", F32, I1, 2}};
+    int o = below(g, 5), shape = pick_shape(g, ops[o].from);
+    if (shape < 0) {
+        return false;
+    }
+    lilac_text_printf(&g->text, "%%v%d = arith.%s %%v%d", g->next, ops[o].op,
+                      pick(g, shape, ops[o].from));
+    if (ops[o].operands == 2) {
+        lilac_text_printf(&g->text, ", %%v%d", pick(g, shape, ops[o].from));
+    }
+    lilac_text_puts(&g->text, " : ");
+    put_type(g, shape, ops[o].from);
+    if (ops[o].operands == 1) {
+        lilac_text_puts(&g->text, " to ");
+        put_type(g, shape, ops[o].to);
+    }
+    look(g, g->next, ANY);
+    add(g, shape, ops[o].to, g->next++);
     return true;
 }
 
@@ -306,7 +360,7 @@ static inline void gen_yield(generator *g, int shape, int element) {
 }
 
 static inline bool gen_loop(generator *g, int depth) {
-    int element = I32 + below(g, 4), shape = pick_shape(g, element);
+    int element = I32 + below(g, 6), shape = pick_shape(g, element);
     int step = pick(g, SCALAR, I32);
     if (shape < 0 || step < 0) {
         return false;
@@ -354,7 +408,7 @@ static inline bool gen_if(generator *g, int depth) {
 static inline void gen_block(generator *g, int length, int depth) {
     for (int i = 0; i < length;) {
         bool done = true;
-        int kind = below(g, 23);
+        int kind = below(g, 27);
         if (kind == 0) {
             gen_constant(g);
         } else if (kind == 1) {
@@ -377,6 +431,10 @@ static inline void gen_block(generator *g, int length, int depth) {
             done = gen_idiom(g);
         } else if (kind == 21) {
             done = depth < 2 && gen_loop(g, depth);
+        } else if (kind <= 24) {
+            done = gen_load(g);
+        } else if (kind == 25) {
+            done = gen_float(g);
         } else {
             done = depth < 2 && gen_if(g, depth);
         }
@@ -391,7 +449,7 @@ static inline void gen_block(generator *g, int length, int depth) {
 static const struct parameter {
     int element;
     int64_t divisibility;
-} parameters[] = {{P16, 16}, {P32, 16}, {P32, 4}, {I32, 16}, {I32, 1}, {I32, 8}, {I64, 4}};
+} parameters[] = {{P16, 16}, {P32, 16}, {P32, 4}, {I32, 16}, {I32, 1}, {I32, 8}, {I64, 4}, {PI, 4}};
 #define PARAMETERS (sizeof parameters / sizeof *parameters)
 
 /* Prints the last values of each type, so that they are not dead. */
@@ -613,6 +671,18 @@ static inline int64_t shaped(machine *m, const lilac_tile_op *op, int64_t e) {
     return at(m, op, 0, e); /* row-major order stays */
 }
 
+/* Memory holds a small number at every address. */
+static inline int64_t loaded(machine *m, const lilac_tile_op *op, int64_t e) {
+    if (op->operand_count > 1 && !at(m, op, 1, e)) {
+        return op->operand_count > 2 ? at(m, op, 2, e) : 0;
+    }
+    uint64_t place = (uint64_t)at(m, op, 0, e);
+    if (lilac_tile_find_integer(&op->attributes, "isVolatile", 0) != 0) {
+        place += (uint64_t)e; /* each load may find another number */
+    }
+    return (int64_t)(place * UINT64_C(0x9e3779b97f4a7c15) >> 58) - 16;
+}
+
 static inline int64_t element(machine *m, const lilac_tile_op *op, int64_t e) {
     const lilac_tile_type *type = op->results[0].type;
     uint32_t bits = width_of(type);
@@ -635,7 +705,15 @@ static inline int64_t element(machine *m, const lilac_tile_op *op, int64_t e) {
     case LILAC_TILE_OP_ARITH_CMPI:
         return compare(lilac_tile_find_text(&op->attributes, "predicate"), at(m, op, 0, e),
                        at(m, op, 1, e), width_of(op->operands[0].value->type));
+    case LILAC_TILE_OP_TT_LOAD:
+        return loaded(m, op, e);
+    case LILAC_TILE_OP_ARITH_ADDF: /* floats are small whole numbers here */
+        return wrap(at(m, op, 0, e) + at(m, op, 1, e), 24);
+    case LILAC_TILE_OP_ARITH_CMPF:
+        return wrap(at(m, op, 0, e) < at(m, op, 1, e), 1);
     case LILAC_TILE_OP_ARITH_EXTSI:
+    case LILAC_TILE_OP_ARITH_SITOFP:
+    case LILAC_TILE_OP_ARITH_FPTOSI:
         return at(m, op, 0, e);
     case LILAC_TILE_OP_ARITH_EXTUI:
         return (int64_t)as_unsigned(at(m, op, 0, e), width_of(op->operands[0].value->type));
@@ -738,7 +816,7 @@ static inline void draw_arguments(generator *g, int64_t *arguments) {
     for (uint32_t i = 0; i < PARAMETERS; i++) {
         int64_t spread = below(g, 2) ? 6 : 200;
         int64_t value = (int64_t)below(g, (int)spread) - (below(g, 3) ? 0 : spread / 2);
-        if (parameters[i].element >= P16) {
+        if (parameters[i].element >= P16) { /* a pointer */
             value += 1000;
         }
         arguments[i] = value * parameters[i].divisibility;

@@ -374,6 +374,9 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
             result->base[lilac_plan_global_register(&plan, r, e)] = loaded[e];
         }
     }
+    for (uint32_t r = 0; r < result->count && plan.equal_registers != 0; r++) {
+        result->base[r] = result->base[r & ~plan.equal_registers];
+    }
     if (result->view == NULL) {
         lilac_simt_mark_uniform(l->kernel, result->base[0]);
     } else if (plan.replicated_registers != 0) {
