@@ -35,7 +35,8 @@ LILAC_BEGIN
  * divisibility and period at most 2^62. They are lower bounds, period is an upper bound: the true
  * contiguity may be larger. A period of the size of the dimension or more says nothing.
  *
- * Floats have constancy and periods only. Integers are signed. The facts hold for every execution in which no addition, subtraction,
+ * Floats have constancy and periods only. Integers are signed.
+ * The facts hold for every execution in which no addition, subtraction,
  * multiplication, left shift or conversion to fewer bits overflows as a signed number where a run
  * of consecutive elements or a sign depends on it; Triton assumes the same of offsets. Divisibility
  * needs no such assumption, since powers of two survive wrapping. */

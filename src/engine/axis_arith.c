@@ -724,12 +724,6 @@ static facts_function *const facts_of[LILAC_TILE_OP_COUNT] = {
 #include <lilac/operations.def>
 };
 
-static const char *const layout_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
-    [LILAC_TILE_OP_##code] = #layout,
-#include <lilac/operations.def>
-};
-
 static bool is_steady_load(const lilac_tile_op *op) {
     const lilac_name cache = lilac_tile_find_text(&op->attributes, "cache");
     const bool block_pointer = lilac_tile_is_tensor(op->results[0].type) &&
@@ -745,7 +739,8 @@ bool lilac_axis_is_function(const lilac_tile_op *op) {
     case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
         return lilac_tile_find_integer(&op->attributes, "pure", 0) != 0;
     default:
-        return facts_of[op->code] != NULL && strcmp(layout_of[op->code], "SAME") == 0;
+        return facts_of[op->code] != NULL &&
+               (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_ELEMENTWISE) != 0;
     }
 }
 
