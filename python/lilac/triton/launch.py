@@ -13,6 +13,8 @@ from typing import Any
 def _name_kernel(error: BaseException, function: Any) -> None:
     from triton.runtime.errors import OutOfResources
 
+    while not hasattr(function, "__name__") and hasattr(function, "fn"):  # an autotuner, a heuristic
+        function = function.fn
     name = getattr(function, "__name__", "?")
     if f"'{name}'" in str(error) or any(f"'{name}'" in note for note in getattr(error, "__notes__", ())):
         return
@@ -28,23 +30,29 @@ def _name_kernel(error: BaseException, function: Any) -> None:
 
 
 def install() -> Any:
-    """Returns what undoes it."""
-    from triton.runtime.jit import JITFunction
+    """Returns what undoes it.
 
-    original = JITFunction.run
+    `kernel[grid]` is a closure of Triton's that calls `run`. The closure here is the same with an exception
+    handler, which costs nothing while no exception is raised. `run` itself is not replaced."""
+    from triton.runtime.jit import KernelInterface
+
+    original = KernelInterface.__getitem__
 
     @functools.wraps(original)
-    def run(self: Any, *arguments: Any, **words: Any) -> Any:
-        try:
-            return original(self, *arguments, **words)
-        except Exception as error:
-            _name_kernel(error, self)
-            raise
+    def __getitem__(self: Any, grid: Any) -> Any:
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return self.run(grid=grid, warmup=False, *args, **kwargs)
+            except Exception as error:
+                _name_kernel(error, self)
+                raise
 
-    JITFunction.run = run
+        return launch
+
+    KernelInterface.__getitem__ = __getitem__
 
     def undo() -> None:
-        if JITFunction.run is run:
-            JITFunction.run = original
+        if KernelInterface.__getitem__ is __getitem__:
+            KernelInterface.__getitem__ = original
 
     return undo
