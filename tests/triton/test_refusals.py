@@ -252,7 +252,7 @@ def refusal(**options):
 
 def test_options_are_refused_by_name(tmp_path):
     assert "clusters of 2 blocks" in str(refusal(num_ctas=2))
-    override = tmp_path / "scale.ttgir"
+    override = tmp_path / "scale.llir"
     override.write_text("")
     error = refusal(ir_override=str(override))
     assert error.ids == ["unsupported-option"] and "ir_override" in str(error)
@@ -313,7 +313,14 @@ def test_overridden_stages(monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
     kernels.scale.device_caches.clear()
     assert scale().asm["ptx"].endswith("// by hand\n")
-    (file.parent / "scale.ttgir").write_text("")
+    layouts = file.parent / "scale.ttgir"
+    assert "arith.mulf" in layouts.read_text()
+    layouts.write_text(layouts.read_text().replace("arith.mulf", "arith.addf"))
+    file.unlink()
+    kernels.scale.device_caches.clear()
+    changed = scale().asm
+    assert "arith.addf" in changed["ttgir"] and "add.f32" in changed["ptx"] and "mul.f32" not in changed["ptx"]
+    (file.parent / "scale.llir").write_text("")
     kernels.scale.device_caches.clear()
     assert "TRITON_KERNEL_OVERRIDE" in str(refusal())
 
