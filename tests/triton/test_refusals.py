@@ -99,11 +99,13 @@ def test_other_fallbacks_are_refused():
     assert not lilac.triton.is_enabled()
 
 
-@pytest.mark.parametrize("capability", [75, 110])
+@pytest.mark.parametrize("capability", [70, 75, 110])
 def test_unknown_device(capability):
     standin.use(capability)
-    with lilac.triton.enabled(), pytest.raises(lilac.CompilationError, match=f"no device sm_{capability}"):
+    with lilac.triton.enabled(), pytest.raises(lilac.CompilationError, match=(
+            f"device sm_{capability} is not supported; supported are sm_80, sm_86")) as caught:
         scale()
+    assert caught.value.ids == ["unknown-device"]
 
 
 def test_too_much_shared_memory():

@@ -233,7 +233,7 @@ class Compilation:
         target = device_name(capability)
         if target is None:
             known = ", ".join(name for name in _core.devices() if name.startswith("sm_"))
-            raise self.refuse([f"there is no device sm_{capability}; there are {known}"], "unknown-device")
+            raise self.refuse([f"device sm_{capability} is not supported; supported are {known}"], "unknown-device")
         architecture = self.backend.target.arch
         ptxas, newest = assembler.ptxas_of(self.base.make_cubin, architecture, self.settings.ptxas, self.settings.key)
         if options.ptx_version is not None:
