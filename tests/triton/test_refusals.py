@@ -108,6 +108,18 @@ def test_unknown_device(capability):
     assert caught.value.ids == ["unknown-device"]
 
 
+def test_too_many_threads():
+    """Triton's own exception of a launch with more threads than a block can have."""
+    import pickle
+
+    from triton.runtime.errors import OutOfResources
+
+    error = refusal(num_warps=128)
+    assert isinstance(error, OutOfResources) and (error.required, error.limit) == (4096, 1024)
+    assert str(error).startswith("out of resource: threads, Required: 4096, Hardware limit: 1024.")
+    assert "128 is no number of warps" in str(error) and str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
 def test_too_much_shared_memory():
     """Is Triton's exception too, which names the kernel."""
     with lilac.triton.enabled(), pytest.raises(OutOfResources, match="shared memory") as caught:
