@@ -23,8 +23,8 @@
 typedef struct layout_names {
     lilac_tile_module *module;
     tile_table names; /* layout → encoding, interned by its text */
-    tile_table
-        exact; /* layout → not NULL: names with more copies in registers are not this layout */
+    tile_table types; /* type → the type with its name */
+    tile_table exact; /* layout → not NULL: only names without more copies are this layout */
     uint32_t blocked_count, linear_count;
     lilac_tile_op **ops; /* those with a rule, in program order */
     uint32_t count, capacity;
@@ -177,8 +177,12 @@ static const lilac_tile_type *named_type(layout_names *n, const lilac_tile_type 
     if (!has_layout(type) || type->spelling != NULL) {
         return type;
     }
-    const lilac_tile_type *named = type_with(n, type, name_of(n, type));
-    return named != NULL ? named : type;
+    void **known = tile_table_at(&n->types, type);
+    if (*known == NULL) {
+        const lilac_tile_type *named = type_with(n, type, name_of(n, type));
+        *known = (void *)(uintptr_t)(named != NULL ? named : type);
+    }
+    return *known;
 }
 
 static lilac_tile_op *convert(layout_names *n, lilac_tile_value *value, const lilac_tile_type *type,
@@ -267,6 +271,7 @@ void lilac_tile_name_layouts(lilac_tile_module *module) {
         lilac_tile_walk(f->body, rename_op, &n);
     }
     tile_table_clear(&n.names);
+    tile_table_clear(&n.types);
     tile_table_clear(&n.exact);
     lilac_heap_free(n.ops);
 }
