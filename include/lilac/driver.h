@@ -113,6 +113,11 @@ LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
  * module must have been read. */
 LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,
                                       const lilac_options *options);
+/* The tile module as TTGIR text that Triton's parser and verifier accept: with the device and the
+ * launch shape as attributes of the module, and named layouts (lilac_tile_name_layouts). This changes
+ * the module. Of a compilation whose layouts are assigned. */
+LILAC_API void lilac_compilation_ttgir(lilac_text *out, lilac_compilation *compilation,
+                                       bool locations);
 /* Names of the passes, in order; NULL past the end. A pass that runs twice is listed twice. */
 LILAC_API const char *lilac_pass_name(uint32_t index);
 /* The stage of the pass at that index. */

@@ -210,6 +210,11 @@ LILAC_API const lilac_encoding *lilac_encoding_read(lilac_scanner *scanner,
 /* In Triton's spelling; what is printed reads back. */
 LILAC_API void lilac_encoding_print(lilac_text *out, const lilac_encoding *encoding);
 
+/* The named layout of tensors that is this linear layout of register, lane, warp and block: a blocked
+ * one if there is one, else the linear one. Cost: some microseconds. */
+LILAC_API void lilac_encoding_of_tensor(lilac_context *context, lilac_encoding *result,
+                                        const lilac_layout *layout);
+
 /* A tensor type with a layout: "tensor<16x16xf32, #ttg.blocked<{…}>>". */
 typedef struct lilac_encoding_tensor {
     uint32_t rank;

@@ -242,6 +242,11 @@ LILAC_API void lilac_tile_module_destroy(lilac_tile_module *module);
  * that prints the same. What does not have the parts that its custom form writes is printed in
  * generic form, so a module that does not verify can be printed too. */
 LILAC_API void lilac_tile_print(lilac_text *out, const lilac_tile_module *module, bool locations);
+/* Gives the layouts of tensors the names that Triton's verifier requires (slices for operands of
+ * tt.expand_dims) or that are shortest (blocked, else linear), as aliases in front of the module.
+ * Values keep their layouts; where two names of one layout are required, a ttg.convert_layout that
+ * moves nothing is inserted. A module that has named layouts of tensors is not changed. */
+LILAC_API void lilac_tile_name_layouts(lilac_tile_module *module);
 /* Registers the module's text, without locations, as a source of that name and makes the position
  * of each operation its place there, so that a diagnostic shows the line of the IR. Returns the
  * source; 0 after a diagnostic, when the text is too large. */

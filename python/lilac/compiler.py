@@ -68,7 +68,7 @@ class Kernel:
 
     @property
     def tile(self) -> Optional[str]:
-        """The kernel with its layouts, as TTGIR text; None without `compile(…, tile=True)`."""
+        """The kernel with its layouts, as TTGIR text that Triton reads; None without `compile(…, tile=True)`."""
         return self._tile  # type: ignore[no-any-return]
 
     @property

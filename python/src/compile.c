@@ -40,7 +40,7 @@ static void run(job *work) {
         lilac_text_init(&compilation.ptx);
         lilac_compilation_json(&work->metadata, &compilation, &work->options);
         if (work->flags & TILE)
-            lilac_tile_print(&work->tile, compilation.tile, true);
+            lilac_compilation_ttgir(&work->tile, &compilation, true);
         if (work->flags & SIMT)
             lilac_simt_print(&work->simt, compilation.simt);
     }

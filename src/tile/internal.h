@@ -51,6 +51,7 @@ struct lilac_tile_alias {
 
 /* A text of an attribute with the module's aliases in it. */
 lilac_name tile_alias_abbreviate(const lilac_tile_module *module, const char *text);
+bool tile_alias_exists(const lilac_tile_module *module, const char *text);
 void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *text);
 const tile_spelling *tile_spelling_intern(lilac_tile_module *module,
                                           const lilac_encoding *encoding);

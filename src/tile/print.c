@@ -334,13 +334,56 @@ static void print_location_definition(tile_printer *printer, lilac_location loca
     }
 }
 
-/* Definitions name further locations, which are defined in their turn. */
-static void print_location_definitions(tile_printer *printer) {
-    for (uint32_t i = 0; i < printer->numbered_count; i++) {
-        lilac_text_printf(printer->out, "#loc%u = loc(", i + 1);
-        print_location_definition(printer, printer->numbered[i]);
-        lilac_text_puts(printer->out, ")\n");
+static void print_location_after_parts(tile_printer *printer, bool *is_printed,
+                                       lilac_location location);
+
+/* The definitions of the locations that a location names. */
+static void print_location_parts(tile_printer *printer, bool *is_printed,
+                                 const lilac_location_info *info) {
+    if (info->kind == LILAC_LOCATION_NAME || info->kind == LILAC_LOCATION_CALLSITE) {
+        print_location_after_parts(printer, is_printed, info->a);
     }
+    if (info->kind == LILAC_LOCATION_CALLSITE) {
+        print_location_after_parts(printer, is_printed, info->b);
+    }
+    for (uint32_t i = 0; info->kind == LILAC_LOCATION_FUSED && i < info->count; i++) {
+        print_location_after_parts(printer, is_printed, info->list[i]);
+    }
+}
+
+/* MLIR requires that a definition names only locations that are defined above it. The recursion is
+ * as deep as locations are nested, which the reader limits. */
+static void print_location_after_parts(tile_printer *printer, bool *is_printed,
+                                       lilac_location location) {
+    const lilac_location_info *info = lilac_location_look(printer->module->context, location);
+    const uintptr_t number = (uintptr_t)tile_table_get(&printer->location_numbers, info);
+    if (number == 0 || is_printed[number - 1]) {
+        return;
+    }
+    is_printed[number - 1] = true;
+    print_location_parts(printer, is_printed, info);
+    lilac_text_printf(printer->out, "#loc%u = loc(", (unsigned)number);
+    print_location_definition(printer, location);
+    lilac_text_puts(printer->out, ")\n");
+}
+
+/* Printing a definition numbers the locations that it names, so the definitions are printed twice:
+ * first into a text that is dropped. */
+static void print_location_definitions(tile_printer *printer) {
+    lilac_text *out = printer->out, numbering = {0};
+    printer->out = &numbering;
+    for (uint32_t i = 0; i < printer->numbered_count; i++) {
+        print_location_definition(printer, printer->numbered[i]);
+        lilac_text_reset(&numbering);
+    }
+    printer->out = out;
+    lilac_text_clear(&numbering);
+    bool *is_printed = lilac_heap_grow(NULL, printer->numbered_count + 1);
+    memset(is_printed, 0, printer->numbered_count + 1);
+    for (uint32_t i = 0; i < printer->numbered_count; i++) {
+        print_location_after_parts(printer, is_printed, printer->numbered[i]);
+    }
+    lilac_heap_free(is_printed);
 }
 
 /* ---- operations and regions ------------------------------------------------------------- */

@@ -249,6 +249,11 @@ lilac_name tile_alias_abbreviate(const lilac_tile_module *module, const char *te
     return abbreviate(module, text, true);
 }
 
+bool tile_alias_exists(const lilac_tile_module *module, const char *text) {
+    return tile_table_get(&module->types->aliases, lilac_intern_string(module->context, text)) !=
+           NULL;
+}
+
 void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *text) {
     struct lilac_tile_types *types = module->types;
     struct lilac_tile_alias *alias = lilac_arena_new(module->arena, struct lilac_tile_alias);
@@ -265,7 +270,7 @@ void tile_alias_define(lilac_tile_module *module, lilac_name name, const char *t
 /* The name of a memory space, which types print. */
 static void define_space(lilac_tile_module *module, bool tensor_memory) {
     const char *text = tensor_memory ? "#ttng.tensor_memory" : "#ttg.shared_memory";
-    if (!tile_table_get(&module->types->aliases, lilac_intern_string(module->context, text))) {
+    if (!tile_alias_exists(module, text)) {
         tile_alias_define(
             module, lilac_intern_string(module->context, tensor_memory ? "tmem" : "smem"), text);
     }

@@ -118,7 +118,7 @@ class Usage(CommandTest):
                 (["compile", "a", "--num-ctas", "0"], "power of two"),
                 (["compile", "a", "--num-stages", "0"], "at least one"),
                 (["compile", "a", "--target", "sm_1"], "known are"),
-                (["compile", "a", "--emit", "cubin"], "tile, simt, ptx or json"),
+                (["compile", "a", "--emit", "cubin"], "tile, ttgir, simt, ptx or json"),
                 (["compile", "a", "--print-after", "assign_layout"], "did you mean 'assign_layouts'"),
                 (["compile", "a", "--print-after", "x"], "they are read, verify"),
                 (["compile", "a", "--time=yes"], "takes no value"),

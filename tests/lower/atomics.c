@@ -165,8 +165,8 @@ static void check_tensor(const lilac_arch *device, const char *how, lilac_scalar
     if (device->vendor == LILAC_NVIDIA) {
         write_ptx(&h, &ptx);
         assert_true(strstr(lilac_text_get(&ptx), swaps_bf16(device, how, scalar)
-                                                     ? "atom.acq_rel.gpu.global.cas.b"
-                                                     : "atom.acq_rel.gpu.global") != NULL);
+                                                     ? "atom.global.acq_rel.gpu.cas.b"
+                                                     : "atom.global.gpu.acq_rel.") != NULL);
     }
     free(x), free(v), free(o), free(want), free(old);
     harness_close(&h);
@@ -411,23 +411,21 @@ static void collisions_of_blocks(void **state) {
 #define FOURS  LINEAR("[[1], [2], [512]]", "[[4], [8], [16], [32], [64]]", "[[128], [256]]")
 #define EIGHTS LINEAR("[[1], [2], [4]]", "[[8], [16], [32], [64], [128]]", "[[256], [512]]")
 
-/* Adjacent floats go four words at a time where the device can; without a use of the result as
- * reductions, with or without an order. */
+/* Adjacent floats go four words at a time where the device can; without a use of the result
+ * they have no destination. */
 static void vectors(void **state) {
     (void)state;
     static const struct {
         const char *device, *type, *layout, *what;
         uint32_t count;
-    } rows[] = {{"sm_90a", "f32", FOURS, "global.add.v4.f32 ", 2},
-                {"sm_90a", "f16", EIGHTS, "global.add.noftz.v4.f16x2 ", 1},
-                {"sm_90a", "bf16", EIGHTS, "global.add.noftz.v4.bf16x2 ", 1},
-                {"sm_90a", "f16", FOURS, "global.add.noftz.v2.f16x2 ", 2},
-                {"sm_90a", "f64", EIGHTS, "global.add.f64 ", 8},
-                {"sm_80", "f32", EIGHTS, "global.add.f32 ", 8},
-                {"sm_80", "f16", EIGHTS, "global.add.noftz.f16x2 ", 4}};
+    } rows[] = {{"sm_90a", "f32", FOURS, "add.v4.f32 ", 2},
+                {"sm_90a", "f16", EIGHTS, "add.noftz.v4.f16x2 ", 1},
+                {"sm_90a", "bf16", EIGHTS, "add.noftz.v4.bf16x2 ", 1},
+                {"sm_90a", "f16", FOURS, "add.noftz.v2.f16x2 ", 2},
+                {"sm_90a", "f64", EIGHTS, "add.f64 ", 8},
+                {"sm_80", "f32", EIGHTS, "add.f32 ", 8},
+                {"sm_80", "f16", EIGHTS, "add.noftz.f16x2 ", 4}};
     static const char *const orders[] = {"relaxed", "release", "acquire", "acq_rel"};
-    static const char *const starts[] = {"red.relaxed.gpu.", "red.release.gpu.",
-                                         "atom.acquire.gpu.", "atom.acq_rel.gpu."};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         for (size_t order = 0; order < 4; order++) {
             lilac_text text = {0}, ptx = {0}, wanted = {0};
@@ -436,10 +434,9 @@ static void vectors(void **state) {
             harness h;
             assert_true(harness_try(&h, lilac_text_get(&text), 4, false, rows[k].device));
             write_ptx(&h, &ptx);
-            lilac_text_printf(&wanted, "%s%s%s", starts[order], rows[k].what,
-                              order < 2                           ? "["
-                              : strcmp(rows[k].type, "bf16") == 0 ? "{%tr" /* not _: see PTX */
-                                                                  : "_, [");
+            lilac_text_printf(&wanted, "atom.global.gpu.%s.%s%s", orders[order], rows[k].what,
+                              strcmp(rows[k].type, "bf16") == 0 ? "{%tr" /* not _: see PTX */
+                                                                : "_, [");
             assert_int_equal(count_text(lilac_text_get(&ptx), lilac_text_get(&wanted)),
                              rows[k].count);
             harness_close(&h);
@@ -457,10 +454,10 @@ static void swapped_bf16(void **state) {
     static const struct {
         const char *layout, *what;
         uint32_t count;
-    } rows[] = {{EIGHTS, "global.cas.b32 ", 4},
-                {FOURS, "global.cas.b32 ", 4},
+    } rows[] = {{EIGHTS, "cas.b32 ", 4},
+                {FOURS, "cas.b32 ", 4},
                 {LINEAR("[[512], [256], [128]]", "[[1], [2], [4], [8], [16]]", "[[32], [64]]"),
-                 "global.cas.b16 ", 8}};
+                 "cas.b16 ", 8}};
     static const char *const devices[] = {"sm_80", "sm_86", "sm_89"};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         for (size_t d = 0; d < 3; d++) {
@@ -470,7 +467,8 @@ static void swapped_bf16(void **state) {
             assert_true(harness_try(&h, lilac_text_get(&text), 4, false, devices[d]));
             write_ptx(&h, &ptx);
             assert_int_equal(count_text(lilac_text_get(&ptx), rows[k].what), rows[k].count);
-            assert_int_equal(count_text(lilac_text_get(&ptx), "atom.release.gpu."), rows[k].count);
+            assert_int_equal(count_text(lilac_text_get(&ptx), "atom.global.release.gpu."),
+                             rows[k].count);
             harness_close(&h);
             lilac_text_clear(&text);
             lilac_text_clear(&ptx);
@@ -521,7 +519,7 @@ static void swaps_on(const lilac_arch *device) {
         }
         if (device->vendor == LILAC_NVIDIA) {
             write_ptx(&h, &ptx);
-            assert_true(strstr(lilac_text_get(&ptx), "atom.acquire.sys.global.cas.b") != NULL);
+            assert_true(strstr(lilac_text_get(&ptx), "atom.global.acquire.sys.cas.b") != NULL);
         }
         harness_close(&h);
         lilac_text_clear(&text);

@@ -141,7 +141,7 @@ static const struct {
     {WIDEN("f8E5M2"), "sm_89", 81, "8-bit floats"},
     {WIDEN("f8E5M2"), "sm_90", 78, "sm_90"},
     {EVICTED, "sm_80", 74, "ld with an eviction priority"},
-    {ADDED(""), "sm_90a", 81, "atom and red of vectors"},
+    {ADDED(""), "sm_90a", 81, "atom of vectors"},
     {ADDED(""), "sm_80", 70, "sm_80"},
 };
 

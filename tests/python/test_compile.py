@@ -23,7 +23,7 @@ def test_compile():
     kernel = lilac.compile(text, num_warps=8, tile=True, simt=True)
     assert (kernel.name, kernel.target, kernel.num_warps, kernel.num_ctas) == ("softmax", "sm_90a", 8, 1)
     assert ".reqntid 256" in kernel.ptx and kernel.shared > 0
-    assert "#ttg.linear<" in kernel.tile and "kernel @softmax" in kernel.simt
+    assert "#blocked = #ttg.blocked<" in kernel.tile and "kernel @softmax" in kernel.simt
     assert [one.name for one in kernel.passes][0] == "read" and kernel.seconds > 0
     assert [one["operation"] for one in kernel.accesses] == ["tt.load", "tt.store"]
     assert all(one["plan"]["bytes"] == 16 for one in kernel.accesses)

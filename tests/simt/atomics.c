@@ -112,13 +112,13 @@ static void text_and_ptx(void **state) {
     lilac_simt_print(&once, b.module);
     assert_string_equal(lilac_text_get(&once), everything);
     ptx_of(&b, &once);
-    static const char *const lines[] = {"atom.acq_rel.gpu.global.add.u32 %r",
-                                        "red.release.sys.global.add.v4.f32 [%rd",
-                                        "atom.relaxed.cta.global.add.v2.f32 {%f",
-                                        "atom.acquire.gpu.global.max.s64 %rd",
-                                        "atom.relaxed.gpu.global.cas.b32 %r",
-                                        "atom.relaxed.gpu.global.cas.b32 _, [",
-                                        "atom.relaxed.gpu.shared.exch.b32 %r",
+    static const char *const lines[] = {"atom.global.gpu.acq_rel.add.u32 %r",
+                                        "atom.global.sys.release.add.v4.f32 _, [%rd",
+                                        "atom.global.cta.relaxed.add.v2.f32 {%f",
+                                        "atom.global.gpu.acquire.max.s64 %rd",
+                                        "atom.global.relaxed.gpu.cas.b32 %r",
+                                        "atom.global.relaxed.gpu.cas.b32 _, [",
+                                        "atom.shared.gpu.relaxed.exch.b32 %r",
                                         "vote.sync.any.pred %p",
                                         "vote.sync.all.pred %p",
                                         "match.any.sync.b32 %r",

@@ -492,16 +492,16 @@ static void locations_before_and_after(void **state) {
                                    "    tt.return loc(#loc4)\n"
                                    "  } loc(#loc5)\n"
                                    "} loc(#loc5)\n"
-                                   "#loc1 = loc(\"i\"(#loc5))\n"
-                                   "#loc2 = loc(callsite(#loc6 at #loc5))\n"
-                                   "#loc3 = loc(fused[#loc5, #loc7, #loc8])\n"
-                                   "#loc4 = loc(callsite(#loc2 at #loc9))\n"
                                    "#loc5 = loc(\"k.py\":1:2)\n"
+                                   "#loc1 = loc(\"i\"(#loc5))\n"
+                                   "#loc10 = loc(\"l.py\":7:8)\n"
                                    "#loc6 = loc(\"name\"(#loc10))\n"
+                                   "#loc2 = loc(callsite(#loc6 at #loc5))\n"
                                    "#loc7 = loc(\"n\")\n"
                                    "#loc8 = loc(\"m.py\":3:4)\n"
+                                   "#loc3 = loc(fused[#loc5, #loc7, #loc8])\n"
                                    "#loc9 = loc(\"o.py\":5:6)\n"
-                                   "#loc10 = loc(\"l.py\":7:8)\n";
+                                   "#loc4 = loc(callsite(#loc2 at #loc9))\n";
     check_printed(text, expected, true);
     check_printed(expected, expected, true);
     /* The locations are attached to the right operations. */

@@ -16,7 +16,7 @@ ORDERS = [(False, True), (True, False)]
 
 def compiled_by_lilac(kernel):
     stages = set(kernel.asm)
-    assert ("ttgir" in stages and "llir" in stages) != hasattr(kernel.metadata, "lilac")
+    assert "ttgir" in stages and ("llir" in stages) != hasattr(kernel.metadata, "lilac")
     return hasattr(kernel.metadata, "lilac")
 
 
@@ -154,7 +154,7 @@ def test_what_is_stored(cache):
     scale()
     (folder,) = entries(cache)
     stored = {name for name in os.listdir(folder) if not name.startswith("__grp__")}
-    assert stored == {"scale.source", "scale.ttir", "scale.ptx", "scale.cubin", "scale.json"}
+    assert stored == {"scale.source", "scale.ttir", "scale.ttgir", "scale.ptx", "scale.cubin", "scale.json"}
     with open(os.path.join(folder, "scale.json"), encoding="utf-8") as file:
         metadata = json.load(file)
     assert metadata["lilac"]["compiler"] == "lilac" and metadata["lilac"]["version"] == lilac.__version__

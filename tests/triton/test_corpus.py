@@ -84,7 +84,7 @@ def test_compiles(corpus, cases, name):
             *arguments, *CONSTANTS[name], grid=tuple(case["grid"]), num_warps=case["num_warps"],
             num_stages=case["num_stages"])
     assert kernel.asm["cubin"][:4] == b"\x7fELF"
-    assert set(kernel.asm) == {"source", "ttir", "ptx", "cubin"}
+    assert set(kernel.asm) == {"source", "ttir", "ttgir", "ptx", "cubin"}
     assert f".visible .entry {case['kernel']}(" in kernel.asm["ptx"]
     if triton.__version__.startswith("3.6."):  # which wrote the corpus
         with open(os.path.join(DATA, f"{name}.ttir"), encoding="utf-8") as file:

@@ -77,3 +77,37 @@ def test_parameters_for_the_launcher():
     with lilac.triton.enabled():
         ours = kernels.scale.warmup(Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024, grid=(4,))
     assert parameters(ours.asm["ptx"]) == parameters(own.asm["ptx"])
+
+
+def test_nothing_is_added_to_a_launch():
+    """A launch runs Triton's own `run`, and reads its caches as plain attributes."""
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    run, tune = JITFunction.run, Autotuner.run
+    with lilac.triton.enabled():
+        assert JITFunction.run is run and Autotuner.run is tune
+        assert "device_caches" not in vars(JITFunction) and "cache" not in vars(Autotuner)
+        assert "device_caches" in vars(kernels.scale) and "cache" in vars(kernels.tuned)
+
+
+def test_error_in_an_autotuned_kernel():
+    standin.use(error=RuntimeError("no"))
+    with lilac.triton.enabled(), pytest.raises(RuntimeError) as caught:
+        kernels.tuned[(4,)](Pointer("fp32"), Pointer("fp32"), 4096)
+    assert "'tuned'" in words(caught.value)
+
+
+def test_functions_made_while_enabled():
+    """A function that is made while lilac is enabled has caches of both compilers too."""
+    import triton
+
+    with lilac.triton.enabled():
+        made = triton.jit(kernels.scale.fn)
+        arguments = Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024
+        ours = made.warmup(*arguments, grid=(4,))
+    own = made.warmup(*arguments, grid=(4,))
+    assert hasattr(ours.metadata, "lilac") and not hasattr(own.metadata, "lilac")
+    with lilac.triton.enabled():
+        assert made.warmup(*arguments, grid=(4,)) is ours
+    assert made.warmup(*arguments, grid=(4,)) is own

@@ -99,11 +99,25 @@ def test_other_fallbacks_are_refused():
     assert not lilac.triton.is_enabled()
 
 
-@pytest.mark.parametrize("capability", [75, 110])
+@pytest.mark.parametrize("capability", [70, 75, 110])
 def test_unknown_device(capability):
     standin.use(capability)
-    with lilac.triton.enabled(), pytest.raises(lilac.CompilationError, match=f"no device sm_{capability}"):
+    with lilac.triton.enabled(), pytest.raises(lilac.CompilationError, match=(
+            f"device sm_{capability} is not supported; supported are sm_80, sm_86")) as caught:
         scale()
+    assert caught.value.ids == ["unknown-device"]
+
+
+def test_too_many_threads():
+    """Triton's own exception of a launch with more threads than a block can have."""
+    import pickle
+
+    from triton.runtime.errors import OutOfResources
+
+    error = refusal(num_warps=128)
+    assert isinstance(error, OutOfResources) and (error.required, error.limit) == (4096, 1024)
+    assert str(error).startswith("out of resource: threads, Required: 4096, Hardware limit: 1024.")
+    assert "128 is no number of warps" in str(error) and str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_too_much_shared_memory():
@@ -252,7 +266,7 @@ def refusal(**options):
 
 def test_options_are_refused_by_name(tmp_path):
     assert "clusters of 2 blocks" in str(refusal(num_ctas=2))
-    override = tmp_path / "scale.ttgir"
+    override = tmp_path / "scale.llir"
     override.write_text("")
     error = refusal(ir_override=str(override))
     assert error.ids == ["unsupported-option"] and "ir_override" in str(error)
@@ -313,7 +327,14 @@ def test_overridden_stages(monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
     kernels.scale.device_caches.clear()
     assert scale().asm["ptx"].endswith("// by hand\n")
-    (file.parent / "scale.ttgir").write_text("")
+    layouts = file.parent / "scale.ttgir"
+    assert "arith.mulf" in layouts.read_text()
+    layouts.write_text(layouts.read_text().replace("arith.mulf", "arith.addf"))
+    file.unlink()
+    kernels.scale.device_caches.clear()
+    changed = scale().asm
+    assert "arith.addf" in changed["ttgir"] and "add.f32" in changed["ptx"] and "mul.f32" not in changed["ptx"]
+    (file.parent / "scale.llir").write_text("")
     kernels.scale.device_caches.clear()
     assert "TRITON_KERNEL_OVERRIDE" in str(refusal())
 

@@ -29,7 +29,7 @@ def test_off(program):
 
 def test_on(program, tmp_path):
     report = tmp_path / "report.jsonl"
-    assert program(PROGRAM, LILAC_TRITON="1", LILAC_TRITON_REPORT=str(report)) == "cubin ptx source ttir True True\n"
+    assert program(PROGRAM, LILAC_TRITON="1", LILAC_TRITON_REPORT=str(report)) == "cubin ptx source ttgir ttir True True\n"
     (row,) = [json.loads(line) for line in report.read_text().splitlines()]
     assert row["name"] == "scale" and row["compiler"] == "lilac" and not row["cached"] and row["pid"] > 0
     program(PROGRAM, LILAC_TRITON="1", LILAC_TRITON_REPORT=str(report))
@@ -39,7 +39,7 @@ def test_on(program, tmp_path):
 
 def test_report_that_cannot_be_written(program, tmp_path):
     said = program(PROGRAM, "-Wdefault", LILAC_TRITON="1", LILAC_TRITON_REPORT=str(tmp_path / "nowhere" / "report"))
-    assert said == "cubin ptx source ttir True True\n"
+    assert said == "cubin ptx source ttgir ttir True True\n"
 
 
 def test_refusal(program):
@@ -50,7 +50,7 @@ def test_refusal(program):
 
 def test_fallback(program):
     said = program(PRODUCT, "-Werror::DeprecationWarning", LILAC_TRITON="fallback")
-    assert said == "cubin ptx source ttir True True\n"
+    assert said == "cubin ptx source ttgir ttir True True\n"
 
 
 def test_looking_for_triton_is_not_importing_it(program):
@@ -89,7 +89,7 @@ subprocess.run([sys.executable, "-B", "-c", sys.argv[1]], check=True)
 """
     child = PROGRAM.replace('assert "triton" not in sys.modules and "lilac" not in sys.modules', "")
     said = program(text.replace("sys.argv[1]", repr(child)))
-    assert said == "cubin ptx source ttir True True\ncubin llir ptx source ttgir ttir False False\n"
+    assert said == "cubin ptx source ttgir ttir True True\ncubin llir ptx source ttgir ttir False False\n"
 
 
 @pytest.mark.parametrize("version", ["3.3.1", "4.0.0", "strange"])

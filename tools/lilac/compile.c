@@ -7,13 +7,18 @@
 #include <string.h>
 
 /* The kinds of --emit, and the stage after which each is complete. */
-typedef enum emission { EMIT_TILE, EMIT_SIMT, EMIT_PTX, EMIT_JSON, EMIT_COUNT } emission;
+typedef enum emission {
+    EMIT_TILE,
+    EMIT_TTGIR,
+    EMIT_SIMT,
+    EMIT_PTX,
+    EMIT_JSON,
+    EMIT_COUNT
+} emission;
 
 static const lilac_stage stages[EMIT_COUNT] = {
-    [EMIT_TILE] = LILAC_STAGE_TILE,
-    [EMIT_SIMT] = LILAC_STAGE_SIMT,
-    [EMIT_PTX] = LILAC_STAGE_TEXT,
-    [EMIT_JSON] = LILAC_STAGE_TEXT,
+    [EMIT_TILE] = LILAC_STAGE_TILE, [EMIT_TTGIR] = LILAC_STAGE_TILE, [EMIT_SIMT] = LILAC_STAGE_SIMT,
+    [EMIT_PTX] = LILAC_STAGE_TEXT,  [EMIT_JSON] = LILAC_STAGE_TEXT,
 };
 
 typedef struct compile_job {
@@ -25,8 +30,8 @@ typedef struct compile_job {
 } compile_job;
 
 static int read_emission(const subcommand *command, compile_job *request) {
-    static const choice kinds[] = {
-        {"tile", EMIT_TILE}, {"simt", EMIT_SIMT}, {"ptx", EMIT_PTX}, {"json", EMIT_JSON}, {0}};
+    static const choice kinds[] = {{"tile", EMIT_TILE}, {"ttgir", EMIT_TTGIR}, {"simt", EMIT_SIMT},
+                                   {"ptx", EMIT_PTX},   {"json", EMIT_JSON},   {0}};
     int kind = 0;
     const int status = choice_read(command, "--emit", request->emit, kinds, &kind);
     request->emission = (emission)kind;
@@ -61,7 +66,7 @@ static void put_times(lilac_text *out, const lilac_compilation *compilation) {
 }
 
 static void put_result(lilac_text *out, const compile_job *request, const lilac_options *options,
-                       const lilac_compilation *compilation) {
+                       lilac_compilation *compilation) {
     switch (request->emission) {
     case EMIT_PTX:
         lilac_text_put(out, lilac_text_get(&compilation->ptx), compilation->ptx.length);
@@ -71,6 +76,9 @@ static void put_result(lilac_text *out, const compile_job *request, const lilac_
         break;
     case EMIT_TILE:
         lilac_tile_print(out, compilation->tile, request->line_info);
+        break;
+    case EMIT_TTGIR:
+        lilac_compilation_ttgir(out, compilation, request->line_info);
         break;
     case EMIT_JSON:
     case EMIT_COUNT:
@@ -83,21 +91,24 @@ static void put_result(lilac_text *out, const compile_job *request, const lilac_
 /* Writes the result to its file or to standard output. With --json, standard output has the
  * metadata, and the result is written only if -o names a file. */
 static bool write_results(const compile_job *request, const lilac_options *options,
-                          const lilac_compilation *compilation) {
-    lilac_text text;
+                          lilac_compilation *compilation) {
+    lilac_text text, metadata;
     lilac_text_init(&text);
+    lilac_text_init(&metadata);
     bool good = true;
+    if (request->json) { /* before --emit ttgir, which inserts conversions */
+        lilac_compilation_json(&metadata, compilation, options);
+        lilac_text_char(&metadata, '\n');
+    }
     if (!request->json || request->output != NULL) {
         put_result(&text, request, options, compilation);
         good = file_write(request->output, lilac_text_get(&text), text.length);
     }
     if (good && request->json) {
-        lilac_text_reset(&text);
-        lilac_compilation_json(&text, compilation, options);
-        lilac_text_char(&text, '\n');
-        good = file_write(NULL, lilac_text_get(&text), text.length);
+        good = file_write(NULL, lilac_text_get(&metadata), metadata.length);
     }
     lilac_text_clear(&text);
+    lilac_text_clear(&metadata);
     return good;
 }
 
@@ -254,8 +265,9 @@ static int compile_run(const subcommand *command, int argc, char **argv) {
          "where the result goes; standard output otherwise"},
         {"--emit", NULL, OPTION_TEXT, &request.emit, "KIND",
          "ptx (the usual), simt (what one thread does), tile (the\n"
-         "kernel with its layouts) or json (what a launcher must\n"
-         "know, and each pass's time and operations)"},
+         "kernel with its layouts), ttgir (the same as Triton\n"
+         "reads it) or json (what a launcher must know, and each\n"
+         "pass's time and operations)"},
         TARGET_OPTION_ROWS(request.target),
         {"--kernel", NULL, OPTION_TEXT, &request.kernel, "NAME",
          "compile this kernel alone, when the file has several"},

@@ -1,16 +1,20 @@
 """Triton's CUDA backend with lilac in it.
 
     Triton   ttir ─▶ ttgir ─▶ llir ─▶ ptx ─▶ cubin
-    here     ttir ─────────────────▶ ptx ─▶ cubin
+    here     ttir ─▶ ttgir ─────────▶ ptx ─▶ cubin
+
+The stage `ttgir` runs the compiler, which returns its layouts as TTGIR text and the PTX. The stage `ptx`
+returns that PTX. If the user replaced the TTGIR (TRITON_KERNEL_OVERRIDE, ir_override), or the source is
+TTGIR, it compiles that.
 
 A class derived from Triton's replaces it in `triton.backends.backends`. It changes only the stages between
 TTIR and PTX and the key of the cache; options, front end, ptxas and launcher remain Triton's. Triton creates
 a backend for each compilation, so the state of a compilation is in the closure of its stages, and threads
 share none.
 
-If a kernel is refused and `fallback="triton"`, the stage `ptx` runs Triton's stages on the same module. The
-fallback also covers PTX of lilac that ptxas refuses: the stage `ptx` then assembles it immediately, and
-the stage `cubin` returns the result.
+If a kernel is refused and `fallback="triton"`, Triton's stages run on the same module. The fallback also
+covers PTX of lilac that ptxas refuses: it is then assembled immediately, and the stage `cubin` returns the
+result.
 """
 
 from __future__ import annotations
@@ -79,6 +83,8 @@ class Compilation:
         self.backend, self.base, self.settings, self.options = backend, base, settings, options
         self.stages = stages  # Triton's, after the user's hook changed them
         self.module: Any = None
+        self.tile: Optional[str] = None  # the result of the stage ttgir
+        self.ptx_of_tile: Any = None  # the PTX of the same run of the compiler
         self.written: Optional[str] = None  # the PTX, where it is lilac's
         self.assembled: Optional[bytes] = None  # the cubin, if ptxas has already run
         self.record: dict[str, Any] = {"compiler": "lilac", "version": _core.version, "seconds": {}}
@@ -91,9 +97,8 @@ class Compilation:
                     break
                 stages[name] = functools.partial(self.timed, name, stage)
         else:
-            # Before ttir, so that it runs for nothing but a source that is TTGIR already.
-            stages["ttgir"] = lambda src, metadata: src
             stages["ttir"] = self.ttir
+            stages["ttgir"] = self.ttgir
         stages["ptx"] = self.ptx
         stages["cubin"] = self.cubin
 
@@ -110,9 +115,7 @@ class Compilation:
         return result
 
     def ttir(self, src: Any, metadata: dict[str, Any]) -> Any:
-        has_layouts = src.get_int_attr("ttg.num-warps") is not None
-        if not has_layouts:
-            src = self.timed("ttir", self.stages["ttir"], src, metadata)
+        src = self.timed("ttir", self.stages["ttir"], src, metadata)
         self.module = src
         if _knobs().compilation.use_ir_loc:
             return src
@@ -121,7 +124,19 @@ class Compilation:
         self.record["seconds"]["print"] = perf_counter() - start
         return text
 
-    def ptx(self, src: Any, metadata: dict[str, Any]) -> str:
+    def ttgir(self, src: Any, metadata: dict[str, Any]) -> str:
+        self.ptx_of_tile = self.compile_or_fall_back(src, metadata)
+        return str(self.tile)
+
+    def ptx(self, src: Any, metadata: dict[str, Any]) -> Any:
+        ptx = self.ptx_of_tile if src is self.tile else self.compile_or_fall_back(src, metadata)
+        if _knobs().nvidia.dump_nvptx and self.record["compiler"] == "lilac":
+            print("// -----// PTX of lilac //----- //")
+            print(ptx)
+        return ptx
+
+    def compile_or_fall_back(self, src: Any, metadata: dict[str, Any]) -> Any:
+        """The PTX of a module, or of its text. `self.tile` becomes its TTGIR."""
         start = perf_counter()
         if isinstance(src, str):
             text = src
@@ -148,9 +163,6 @@ class Compilation:
             start = perf_counter()
             ptx = self.by_triton(metadata)
             seconds["triton"] = perf_counter() - start
-        if _knobs().nvidia.dump_nvptx and self.record["compiler"] == "lilac":
-            print("// -----// PTX of lilac //----- //")
-            print(ptx)
         return ptx
 
     def cubin(self, src: str, metadata: dict[str, Any]) -> bytes:
@@ -221,7 +233,7 @@ class Compilation:
         target = device_name(capability)
         if target is None:
             known = ", ".join(name for name in _core.devices() if name.startswith("sm_"))
-            raise self.refuse([f"there is no device sm_{capability}; there are {known}"], "unknown-device")
+            raise self.refuse([f"device sm_{capability} is not supported; supported are {known}"], "unknown-device")
         architecture = self.backend.target.arch
         ptxas, newest = assembler.ptxas_of(self.base.make_cubin, architecture, self.settings.ptxas, self.settings.key)
         if options.ptx_version is not None:
@@ -230,11 +242,12 @@ class Compilation:
             kernel = compile(text, target=target, num_warps=options.num_warps, num_ctas=options.num_ctas,
                              num_stages=options.num_stages, fuse=options.enable_fp_fusion,
                              line_info=not knobs.compilation.disable_line_info, newest_ptx=newest,
-                             file=f"{self.record['name']}.ttir")
+                             file=f"{self.record['name']}.ttir", tile=True)
         except CompilationError as error:
             diagnostics = [replace(one, message=f"{one.message} ({ptxas})") if one.id == "ptx-version" else one
                            for one in error.diagnostics]
             raise self.settings.refusal(diagnostics, self.record["name"]) from None
+        self.tile = kernel.tile
         said = kernel.metadata
         self.record["compile"] = sum(one["seconds"] for one in said["passes"])
         metadata["name"] = said["name"]
@@ -268,6 +281,8 @@ class Compilation:
         first = after.index("ttgir") + 1 if result.get_int_attr("ttg.num-warps") is not None else after.index("ttir") + 1
         for name in after[first : after.index("ptx") + 1]:
             result = self.stages[name](result, metadata)
+            if name == "ttgir":
+                self.tile = str(result)
         return result
 
 

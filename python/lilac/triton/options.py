@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, Callable
 
-SKIPPED_STAGES = ("ttgir", "llir")
+SKIPPED_STAGES = ("llir",)
 
 
 _OPTIONS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
@@ -30,6 +30,7 @@ _SWITCHES: tuple[tuple[str, str, Callable[[Any], bool], str], ...] = (
     ("compilation", "enable_asan", bool, "there is no address sanitizer"),
     ("compilation", "dump_ir_extract_di_local_variables", bool, "local variables are not described"),
     ("compilation", "use_ir_loc", lambda value: value in SKIPPED_STAGES, "there is no such stage"),
+    ("compilation", "use_ir_loc", lambda value: value == "ttgir", "locations are those of the source or of ttir"),
 )
 
 

@@ -70,14 +70,16 @@ def _file_key(path: str) -> str:
 
 
 def _refusal_class() -> Callable[..., CompilationError]:
-    """Makes exceptions of diagnostics. A kernel that needs too much shared memory is out of
-    resources as well, and one whose PTX ptxas refuses is Triton's error of that: Triton's autotuner
-    catches both to go on with the next configuration."""
-    from .errors import OutOfSharedMemory, PTXRefused
+    """Makes exceptions of diagnostics. A kernel that needs too much shared memory or too many threads is
+    out of resources as well, and one whose PTX ptxas refuses is Triton's error of that: Triton's
+    autotuner catches both and continues with the next configuration."""
+    from .errors import OutOfSharedMemory, OutOfThreads, PTXRefused, too_many_warps
 
     def refusal(diagnostics: Any, kernel: Optional[str]) -> CompilationError:
         if any(one.id == "too-much-shared-memory" for one in diagnostics):
             return OutOfSharedMemory(diagnostics, kernel)
+        if too_many_warps(diagnostics) is not None:
+            return OutOfThreads(diagnostics, kernel)
         if any(one.id == "ptx-refused" for one in diagnostics):
             return PTXRefused(diagnostics, kernel)
         return CompilationError(diagnostics, kernel)

@@ -1,11 +1,14 @@
-/* Atomic operations, and what a warp's lanes find out together.
+/* Atomic operations, votes, and reductions over the lanes of a warp.
  *
  *   %old = atomic.global add [%a], %p, (%v)      mov.b32 %old, 0;
- *                                                @%p atom.acq_rel.gpu.global.add.u32 %old, [%a],
- * %v; nobody wants what was there                  red.release.gpu.global.add.u32 [%a], %v;
+ *                                                @%p atom.global.gpu.acq_rel.add.u32 %old, [%a], %v;
+ *   atomic.global add [%a], (%v)                 atom.global.gpu.release.add.u32 _, [%a], %v;
+ *   %old = cas.global [%a], (%c, %n)             atom.global.acq_rel.gpu.cas.b32 %old, [%a], %c, %n;
  *
- * red has neither an exchange nor the orders that hold back later accesses: atom with the
- * destination _, or one that nobody reads, stands for it.
+ * The modifiers have the order in which Triton prints them: state space, scope, memory order; in a
+ * compare-and-swap the memory order comes before the scope. An operation whose result is not used
+ * has the destination _, or a register that no instruction reads. ptxas assembles both as it
+ * assembles red.
  */
 #include "emit.h"
 
@@ -114,22 +117,18 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         e, 3, (lilac_ptx_piece[]){PIECE("["), lilac_ptx_address(e, i), PIECE("]")});
     const char *suffix = "";
     const char *what = swaps ? ".cas" : operation(i->detail, type, &suffix);
-    bool acquires = i->order == LILAC_SIMT_ACQUIRE || i->order == LILAC_SIMT_ACQUIRE_RELEASE;
-    bool reduces =
-        !i->result_count && !acquires && !swaps && i->detail != LILAC_SIMT_ATOMIC_EXCHANGE;
     /* ptxas 12 and 13 crash on additions of bf16 with no destination. */
-    bool nowhere = !reduces && i->result_count == 0 && (swaps || !bfloat);
-    for (uint32_t k = 0; k < count && !reduces && !nowhere && i->result_count == 0; k++) {
+    bool nowhere = i->result_count == 0 && (swaps || !bfloat);
+    for (uint32_t k = 0; k < count && !nowhere && i->result_count == 0; k++) {
         olds[k] = lilac_ptx_temporary(e, lilac_ptx_class_of(type));
     }
     if (predicated) {
         give_zeros(e, i);
         lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
     }
-    lilac_ptx_begin(e, reduces ? "red" : "atom");
-    put_string(&e->code, order_text[i->order]);
-    put_string(&e->code, scope_text[i->scope]);
-    put_string(&e->code, i->code == LILAC_SIMT_OP_ATOMIC_SHARED ? ".shared" : ".global");
+    lilac_ptx_begin(e, i->code == LILAC_SIMT_OP_ATOMIC_SHARED ? "atom.shared" : "atom.global");
+    put_string(&e->code, swaps ? order_text[i->order] : scope_text[i->scope]);
+    put_string(&e->code, swaps ? scope_text[i->scope] : order_text[i->order]);
     put_string(&e->code, what);
     if (swaps) {
         put_string(&e->code, ".b");
@@ -141,11 +140,7 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     put_string(&e->code, suffix);
     lilac_ptx_piece operands[4];
     uint32_t n = 0;
-    if (!reduces) {
-        operands[n++] = nowhere     ? PIECE("_")
-                        : count > 1 ? lilac_ptx_tuple(e, count, olds)
-                                    : olds[0];
-    }
+    operands[n++] = nowhere ? PIECE("_") : count > 1 ? lilac_ptx_tuple(e, count, olds) : olds[0];
     operands[n++] = place;
     if (swaps) {
         operands[n++] = compare;

@@ -2,7 +2,7 @@
  * have, so that old assemblers and drivers take it.
  *
  *   .target sm_90a                                8.0    the device's row (devices.def)
- *   red.relaxed.gpu.global.add.v2.f32 …           8.1    a row of features.def
+ *   atom.global.gpu.relaxed.add.v2.f32 …          8.1    a row of features.def
  *   ─────────────────────────────────────────────────
  *   .version 8.1
  *
