@@ -23,8 +23,8 @@
  *
  *        factor = bytes in flight / bytes that a block loads in an iteration
  *
- *    at most MOST_FACTOR, and at most as many iterations as have MOST_WORDS registers of loads
- *    (bench/unroll_sweep.py compares factors). Loops whose trip count is not known stay: ptxas
+ *    at most MOST_FACTOR, and at most as many iterations as have MOST_WORDS registers of loads. A loop
+ *    of more than FEW_TRIPS iterations whose factor is 1 stays (bench/unroll_sweep.py compares factors). Loops whose trip count is not known stay: ptxas
  *    unrolls those without barriers by itself (src/target/ptx/control.c). The attribute
  *    tt.loop_unroll_factor of a loop overrides the rule.
  *
@@ -46,6 +46,7 @@
 
 enum {
     MOST_WORK = 512,    /* instructions of a thread in an unrolled loop */
+    FEW_TRIPS = 4,      /* iterations of a loop that is always unrolled: its code stays short */
     MOST_TRIPS = 64,    /* iterations of a loop that is unrolled completely */
     MOST_FACTOR = 8,    /* of a loop that remains */
     MOST_WORDS = 32,    /* registers of a thread that hold loads in flight */
@@ -176,11 +177,19 @@ static uint32_t depth_of(const iteration *t) {
     return depth > 1 ? (uint32_t)depth : 1;
 }
 
-/* The factor of a loop that remains, by Little's law. */
+/* By Little's law: what a multiprocessor needs in flight. */
+static uint64_t bytes_in_flight(const lilac_arch *arch) {
+    return (uint64_t)arch->costs->latency * 16 * arch->sector_bytes / arch->costs->sector;
+}
+
+/* Would more loads be in flight, and are more needed? */
+static bool gains(const iteration *t) {
+    return depth_of(t) > 1 && t->bytes < bytes_in_flight(t->u->target->arch);
+}
+
+/* The factor of a loop that remains. */
 static uint32_t rule(const iteration *t, uint64_t trips) {
-    const lilac_arch *arch = t->u->target->arch;
-    const uint64_t in_flight =
-        (uint64_t)arch->costs->latency * 16 * arch->sector_bytes / arch->costs->sector;
+    const uint64_t in_flight = bytes_in_flight(t->u->target->arch);
     uint32_t factor = 1;
     while (factor < MOST_FACTOR && factor * t->bytes < in_flight && 2 * factor <= depth_of(t) &&
            2 * factor * t->work <= MOST_WORK && 2 * factor <= trips) {
@@ -199,7 +208,8 @@ static uint32_t factor_of(const iteration *t, const lilac_tile_op *loop, bool st
     if (!streams || trips == NULL) {
         return 1;
     }
-    if (*trips <= MOST_TRIPS && *trips * t->work <= MOST_WORK) {
+    if (*trips <= MOST_TRIPS && *trips * t->work <= MOST_WORK &&
+        (*trips <= FEW_TRIPS || gains(t))) {
         return *trips > 0 ? (uint32_t)*trips : 1;
     }
     return rule(t, *trips);

@@ -14,11 +14,10 @@
  *   end:
  *
  * Conditions are uniform, so branches are bra.uni. But ptxas unrolls a loop, so that loads of several
- * iterations are in flight, only if the branch back is not marked uniform. Loops without barriers and
- * exchanges between threads get a plain bra there; in others ptxas could neither move loads across
- * iterations nor prove that the threads are together. A loop's results are its carried registers,
- * a while's are the registers of what is passed to "after". As in MLIR, a loop whose counter
- * overflows has no meaning.
+ * iterations are in flight, only if the branch back is not marked uniform. It is a plain bra unless a
+ * store, a barrier or an exchange between threads keeps loads in their iteration. A loop's results
+ * are its carried registers, a while's are the registers of what is passed to "after". As in MLIR, a
+ * loop whose counter overflows has no meaning.
  *
  * Carried values change all at once: the moves are a parallel copy, in which a move may run once
  * nobody still reads its target; what is left are cycles, each broken by one temporary.
@@ -107,15 +106,15 @@ static void branch_unless(lilac_ptx_emitter *e, lilac_ptx_piece condition, const
     lilac_ptx_branch(e, kind, number);
 }
 
-/* Is there an instruction that needs several threads to be together? */
-static bool needs_convergence(const lilac_simt_body *body) {
+/* Is there an instruction that loads of other iterations must not pass? */
+static bool keeps_loads(const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         const lilac_simt_op_info *info = lilac_simt_op_info_get((lilac_simt_opcode)i->code);
-        if (info->traits & (LILAC_SIMT_CONVERGENT | LILAC_SIMT_SYNC)) {
+        if (info->traits & (LILAC_SIMT_CONVERGENT | LILAC_SIMT_SYNC | LILAC_SIMT_WRITES)) {
             return true;
         }
         for (uint32_t k = 0; k < i->body_count; k++) {
-            if (needs_convergence(i->bodies[k])) {
+            if (keeps_loads(i->bodies[k])) {
                 return true;
             }
         }
@@ -160,7 +159,7 @@ static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_line3(e, wide ? "setp.lt.s64" : "setp.lt.s32", again, count,
                     lilac_ptx_operand(e, upper));
     lilac_ptx_guard(e, again, false);
-    if (needs_convergence(body)) {
+    if (keeps_loads(body)) {
         lilac_ptx_branch(e, "loop", number);
     } else {
         lilac_ptx_diverging_branch(e, "loop", number);
