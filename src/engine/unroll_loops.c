@@ -23,10 +23,12 @@
  *
  *        factor = bytes in flight / bytes that a block loads in an iteration
  *
- *    at most MOST_FACTOR, and at most as many iterations as have MOST_WORDS registers of loads. A loop
- *    of more than FEW_TRIPS iterations whose factor is 1 stays (bench/unroll_sweep.py compares factors). Loops whose trip count is not known stay: ptxas
- *    unrolls those without barriers by itself (src/target/ptx/control.c). The attribute
- *    tt.loop_unroll_factor of a loop overrides the rule.
+ *    at most MOST_FACTOR, and at most as many iterations as have MOST_WORDS registers of loads and
+ *    MOST_BODY instructions. A loop
+ *    of more than FEW_TRIPS iterations whose factor is 1 stays. bench/unroll_sweep.py compares
+ *    factors. Loops whose trip count is not known stay: ptxas unrolls those without barriers by
+ *    itself (src/target/ptx/control.c). The attribute tt.loop_unroll_factor of a loop overrides the
+ *    rule.
  *
  * 3. Hoisting. The loads of as many iterations as fit in MOST_WORDS registers are moved behind the
  *    loads of the first of them:
@@ -46,6 +48,7 @@
 
 enum {
     MOST_WORK = 512,    /* instructions of a thread in an unrolled loop */
+    MOST_BODY = 256,    /* instructions of a thread in a loop that remains */
     FEW_TRIPS = 4,      /* iterations of a loop that is always unrolled: its code stays short */
     MOST_TRIPS = 64,    /* iterations of a loop that is unrolled completely */
     MOST_FACTOR = 8,    /* of a loop that remains */
@@ -192,7 +195,7 @@ static uint32_t rule(const iteration *t, uint64_t trips) {
     const uint64_t in_flight = bytes_in_flight(t->u->target->arch);
     uint32_t factor = 1;
     while (factor < MOST_FACTOR && factor * t->bytes < in_flight && 2 * factor <= depth_of(t) &&
-           2 * factor * t->work <= MOST_WORK && 2 * factor <= trips) {
+           2 * factor * t->work <= MOST_BODY && 2 * factor <= trips) {
         factor *= 2;
     }
     return factor;
