@@ -24,11 +24,10 @@
  *        factor = bytes in flight / bytes that a block loads in an iteration
  *
  *    at most MOST_FACTOR, and at most as many iterations as have MOST_WORDS registers of loads and
- *    MOST_BODY instructions. A loop
- *    of more than FEW_TRIPS iterations whose factor is 1 stays. bench/unroll_sweep.py compares
- *    factors. Loops whose trip count is not known stay: ptxas unrolls those without barriers by
- *    itself (src/target/ptx/control.c). The attribute tt.loop_unroll_factor of a loop overrides the
- *    rule.
+ *    MOST_BODY instructions. A loop of more than FEW_TRIPS iterations whose factor is 1 stays.
+ *    bench/unroll_sweep.py compares factors. Loops whose trip count is not known stay: ptxas unrolls
+ *    those without barriers by itself (src/target/ptx/control.c). The attribute
+ *    tt.loop_unroll_factor of a loop overrides the rule.
  *
  * 3. Hoisting. The loads of as many iterations as fit in MOST_WORDS registers are moved behind the
  *    loads of the first of them:
