@@ -54,6 +54,7 @@ typedef struct lilac_costs {
      * bandwidth. global: an access, in addition to its sectors. line: each line of 128 bytes that an
      * access touches beyond the minimum for its bytes. */
     uint16_t sector, global, line;
+    uint16_t latency; /* clocks from a load of global memory to its result, on a busy device */
 } lilac_costs;
 
 typedef struct lilac_arch {

@@ -141,6 +141,12 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_eliminate_redundant_loads(lilac_tile_
                                                                      const lilac_target *target,
                                                                      bool *changed);
 
+/* Peels, unrolls and reorders loops so that loads of several iterations are in flight. Requires
+ * layouts. Reassociates nothing. Obeys tt.loop_unroll_factor. Never fails. Cost: linear in
+ * the size of the function and of the copies, which have a bound for each loop. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_unroll_loops(lilac_tile_module *module,
+                                                        const lilac_target *target, bool *changed);
+
 /* A conversion that remains in a function with layouts: one ttg.convert_layout. */
 typedef struct lilac_conversion {
     const lilac_tile_op *op;

@@ -17,7 +17,7 @@
 
 #define COSTS(name_, measured_, wavefront_, shuffle_, select_, permute_, pack_, issue_, special_,  \
               access_, remote_, overlap_, warp_, group_, block_, cluster_, staging_, exchange_,    \
-              sector_, global_, line_)                                                             \
+              sector_, global_, line_, late_)                                                      \
     static const lilac_costs name_ = {                                                             \
         .name = #name_,                                                                            \
         .measured = measured_,                                                                     \
@@ -40,6 +40,7 @@
         .sector = sector_,                                                                         \
         .global = global_,                                                                         \
         .line = line_,                                                                             \
+        .latency = late_,                                                                          \
     };
 #include "costs.def"
 #undef COSTS

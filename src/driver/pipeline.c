@@ -144,6 +144,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "fuse_reductions",           NULL,          lilac_engine_fuse_reductions,           NULL},
     {LILAC_STAGE_TILE,   "assign_layouts",            NULL,          lilac_engine_assign_layouts,            NULL},
     {LILAC_STAGE_TILE,   "eliminate_redundant_loads", NULL,          lilac_engine_eliminate_redundant_loads, NULL},
+    {LILAC_STAGE_TILE,   "unroll_loops",              NULL,          lilac_engine_unroll_loops,              NULL},
     {LILAC_STAGE_SIMT,   "lower",                     lower_tile,    NULL,                                   NULL},
     {LILAC_STAGE_SIMT,   "tail_masks",                NULL,          NULL,                                   lilac_simt_opt_tail_masks},
     {LILAC_STAGE_SIMT,   "fold",                      NULL,          NULL,                                   lilac_simt_opt_fold},

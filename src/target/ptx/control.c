@@ -13,9 +13,11 @@
  *       @p bra loop
  *   end:
  *
- * Conditions are uniform, so every branch is bra.uni. A loop's results are its carried registers,
- * a while's are the registers of what is passed to "after". As in MLIR, a loop whose counter
- * overflows has no meaning.
+ * Conditions are uniform, so branches are bra.uni. But ptxas unrolls a loop, so that loads of several
+ * iterations are in flight, only if the branch back is not marked uniform. It is a plain bra unless a
+ * store, a barrier or an exchange between threads keeps loads in their iteration. A loop's results
+ * are its carried registers, a while's are the registers of what is passed to "after". As in MLIR, a
+ * loop whose counter overflows has no meaning.
  *
  * Carried values change all at once: the moves are a parallel copy, in which a move may run once
  * nobody still reads its target; what is left are cycles, each broken by one temporary.
@@ -104,6 +106,22 @@ static void branch_unless(lilac_ptx_emitter *e, lilac_ptx_piece condition, const
     lilac_ptx_branch(e, kind, number);
 }
 
+/* Is there an instruction that loads of other iterations must not pass? */
+static bool keeps_loads(const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        const lilac_simt_op_info *info = lilac_simt_op_info_get((lilac_simt_opcode)i->code);
+        if (info->traits & (LILAC_SIMT_CONVERGENT | LILAC_SIMT_SYNC | LILAC_SIMT_WRITES)) {
+            return true;
+        }
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            if (keeps_loads(i->bodies[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_simt_body *body = i->bodies[0];
     lilac_simt_value lower = i->operands[0], upper = i->operands[1], step = i->operands[2];
@@ -141,7 +159,11 @@ static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_line3(e, wide ? "setp.lt.s64" : "setp.lt.s32", again, count,
                     lilac_ptx_operand(e, upper));
     lilac_ptx_guard(e, again, false);
-    lilac_ptx_branch(e, "loop", number);
+    if (keeps_loads(body)) {
+        lilac_ptx_branch(e, "loop", number);
+    } else {
+        lilac_ptx_diverging_branch(e, "loop", number);
+    }
     lilac_ptx_label(e, "loop_end", number);
     for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_ptx_rename(e, i->result + k, counter + 1 + k);

@@ -77,6 +77,7 @@ typedef struct lilac_ptx_emitter {
     lilac_simt_value *homes; /* lilac_simt_register_homes; NULL until the first wgmma */
     uint32_t labels;
     uint32_t schedule_barriers; /* so far */
+    uint32_t policies;          /* by lilac_simt_evict: a set of the eviction policies in use */
     lilac_ptx_piece zero[2];    /* registers of 32 and 64 bits with the opaque zero, once used */
     bool guarded;               /* a guard was written: the line is already begun */
     char *names;                /* room for more names */
@@ -254,6 +255,7 @@ void lilac_ptx_f8(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_unpack(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_put_policies(lilac_ptx_emitter *e); /* those in use, to `out` */
 void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* Matrix instructions (matrix.c). */
 void lilac_ptx_multiply(lilac_ptx_emitter *e, const lilac_simt_instruction *i);

@@ -12,10 +12,51 @@
 #include "emit.h"
 
 static const char *const cache_text[] = {"", ".ca", ".cg", ".cs", ".cv", ".wb", ".wt"};
-static const char *const evict_text[] = {"", ".L1::evict_first", ".L1::evict_last"};
+static const char *const evict_text[] = {"", ".L1::evict_first.L2::cache_hint",
+                                         ".L1::evict_last.L2::cache_hint"};
 
-/* ".volatile", cache operator or eviction priority: PTX takes one of them. An operator that only
- * names the default gives way to an eviction priority; any other wins over it. */
+/* ---- eviction policies ------------------------------------------------------------------ */
+
+/* An eviction priority concerns both levels of cache. The first level's is a modifier; the second
+ * level's is a policy in a register, which the kernel's first lines create once:
+ *
+ *   createpolicy.fractional.L2::evict_first.b64 %evict_first, 1.0;
+ *   …
+ *   ld.global.L1::evict_first.L2::cache_hint.b32 %r1, [%rd1], %evict_first;
+ *
+ * A policy of constant operands is in uniform registers and occupies no register of a thread. */
+static const char *const policy_registers[] = {
+    [LILAC_SIMT_EVICT_FIRST] = "%evict_first",
+    [LILAC_SIMT_EVICT_LAST] = "%evict_last",
+};
+
+void lilac_ptx_put_policies(lilac_ptx_emitter *e) {
+    static const char *const created[] = {
+        [LILAC_SIMT_EVICT_FIRST] = "\t.reg .b64 %evict_first;\n"
+                                   "\tcreatepolicy.fractional.L2::evict_first.b64 %evict_first, "
+                                   "1.0;\n",
+        [LILAC_SIMT_EVICT_LAST] = "\t.reg .b64 %evict_last;\n"
+                                  "\tcreatepolicy.fractional.L2::evict_last.b64 %evict_last, "
+                                  "1.0;\n",
+    };
+    for (int k = LILAC_SIMT_EVICT_FIRST; k <= LILAC_SIMT_EVICT_LAST; k++) {
+        if (e->policies & 1u << k) {
+            lilac_text_puts(e->out, created[k]);
+        }
+    }
+}
+
+/* The eviction priority that the access has in PTX. ".volatile", a cache operator and an eviction
+ * priority exclude each other there. A cache operator that only names the default gives way to an
+ * eviction priority; any other wins over it. */
+static unsigned eviction(const lilac_simt_instruction *i) {
+    bool is_default = i->cache == LILAC_SIMT_CACHE_NONE || i->cache == LILAC_SIMT_CACHE_CA ||
+                      i->cache == LILAC_SIMT_CACHE_WB;
+    bool global = i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_ST_GLOBAL;
+    return global && is_default && !(i->flags & LILAC_SIMT_VOLATILE) ? i->evict
+                                                                     : LILAC_SIMT_EVICT_NORMAL;
+}
+
 static bool put_modifiers(lilac_ptx_emitter *e, const lilac_simt_instruction *i, bool load) {
     if (i->flags & LILAC_SIMT_VOLATILE) { /* already in the mnemonic */
         return true;
@@ -28,14 +69,16 @@ static bool put_modifiers(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
         (i->cache && !((load ? loads : stores) >> i->cache & 1))) {
         return false;
     }
-    bool is_default = i->cache == LILAC_SIMT_CACHE_CA || i->cache == LILAC_SIMT_CACHE_WB;
-    bool prefer_evict = i->evict && (!i->cache || is_default);
-    if (prefer_evict) {
+    const unsigned evict = eviction(i);
+    if (evict != LILAC_SIMT_EVICT_NORMAL) {
         lilac_ptx_need(e, load ? LILAC_PTX_EVICT_LOAD : LILAC_PTX_EVICT_STORE);
+        e->policies |= 1u << evict;
     }
-    put_string(&e->code, prefer_evict ? evict_text[i->evict] : cache_text[i->cache]);
+    put_string(&e->code, evict ? evict_text[evict] : cache_text[i->cache]);
     return true;
 }
+
+/* ---- loads and stores ------------------------------------------------------------------- */
 
 /* "[%rd1+16]". */
 lilac_ptx_piece lilac_ptx_offset(lilac_ptx_emitter *e, lilac_simt_value address, int64_t offset) {
@@ -101,8 +144,14 @@ static void put_access(lilac_ptx_emitter *e, const lilac_simt_instruction *i, bo
                 put_char(code, '}');
             }
         }
-        put_string(code, side ? ";\n" : ", ");
+        put_string(code, side == 0 ? ", " : "");
     }
+    const unsigned evict = eviction(i);
+    if (evict != LILAC_SIMT_EVICT_NORMAL) {
+        put_string(code, ", ");
+        put_string(code, policy_registers[evict]);
+    }
+    put_string(code, ";\n");
 }
 
 static bool legal_access(lilac_ptx_emitter *e, const lilac_simt_instruction *i, uint32_t count,

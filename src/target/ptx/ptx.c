@@ -480,6 +480,7 @@ static void begin_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     e->forced_count = 0;
     e->labels = 0;
     e->schedule_barriers = 0;
+    e->policies = 0;
     e->homes = NULL;
     memset(e->zero, 0, sizeof e->zero);
     e->location = 0;
@@ -540,6 +541,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     lilac_text_puts(e->out, "\n{\n");
     put_registers(e);
     put_constants(e);
+    lilac_ptx_put_policies(e);
     lilac_ptx_put_zero(e);
     if (e->code.length > 0) {
         lilac_text_put(e->out, e->code.bytes, e->code.length);
