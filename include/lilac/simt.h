@@ -670,6 +670,9 @@ LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
 /* Contracts an fmul with one use and the fadd or fsub that uses it to one ffma, unless
  * kernel->no_contraction is set. No other pass changes the bits of a float. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
+/* Replaces divisions and remainders by constants, and several ones by one value, by multiplications
+ * with a reciprocal. */
+LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
