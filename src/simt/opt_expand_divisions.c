@@ -126,7 +126,7 @@ static lilac_simt_value quotient_unsigned(const division *v, lilac_simt_value x,
 
 /* 2^k - 1 if x is negative, else 0. */
 static lilac_simt_value bias(const division *v, lilac_simt_value x, uint32_t k) {
-    lilac_simt_value sign = with(v, LILAC_SIMT_OP_SHR_S, x, v->width - 1);
+    lilac_simt_value sign = k == 1 ? x : with(v, LILAC_SIMT_OP_SHR_S, x, v->width - 1);
     return with(v, LILAC_SIMT_OP_SHR_U, sign, v->width - k);
 }
 
