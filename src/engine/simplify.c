@@ -475,8 +475,8 @@ static void simplify_function(lilac_tile_function *function, bool *changed) {
     }
     pass.values = function->value_count;
     pass.value_name = lilac_intern_string(function->module->context, "value");
-    pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 5 * pass.operations);
-    pass.ranges = lilac_arena_array(pass.arena, lilac_range, pass.values + 5 * pass.operations);
+    pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 9 * pass.operations);
+    pass.ranges = lilac_arena_array(pass.arena, lilac_range, pass.values + 9 * pass.operations);
     pass.scopes = lilac_arena_array(pass.arena, scope, pass.deepest + 1);
     pass.table = lilac_arena_array(pass.arena, entry *, buckets);
     pass.table_mask = buckets - 1;
