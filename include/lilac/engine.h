@@ -92,6 +92,16 @@ LILAC_API void lilac_engine_plan_access(lilac_plan_global_access *result, const 
                                         const lilac_axis_analysis *analysis,
                                         const lilac_target *target);
 
+/* Bounds of all elements of an integer, inclusive, as signed numbers. */
+typedef struct lilac_range {
+    int64_t low, high;
+} lilac_range;
+
+/* The ranges of a function's values, by value id (lilac_tile_number). Values that are not integers have
+ * the widest range. Arithmetic that may wrap has the range of its type, except that products and sums of
+ * program ids are assumed not to wrap. Linear in the size of the function. */
+LILAC_API void lilac_engine_ranges(lilac_range *result, const lilac_tile_function *function);
+
 /* Passes. */
 
 /* Turns branches between blocks (cf.br, cf.cond_br, as early returns produce them) into scf.if.

@@ -632,6 +632,8 @@ LILAC_API lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel,
 /* Is this value a constant, and which bits? */
 LILAC_API bool lilac_simt_is_constant(const lilac_simt_kernel *kernel, lilac_simt_value value,
                                       uint64_t *bits);
+/* The bits of an integer that may be 1 in some thread, as far as the builder knows. */
+LILAC_API uint64_t lilac_simt_possible_bits(const lilac_simt_builder *b, lilac_simt_value value);
 /* Marks a value as uniform although its operands are not known to be, for example the result of a
  * reduction over all threads. */
 LILAC_API void lilac_simt_mark_uniform(lilac_simt_kernel *kernel, lilac_simt_value value);
@@ -670,6 +672,9 @@ LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
 /* Contracts an fmul with one use and the fadd or fsub that uses it to one ffma, unless
  * kernel->no_contraction is set. No other pass changes the bits of a float. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
+/* Replaces divisions and remainders by constants, and several ones by one value, by multiplications
+ * with a reciprocal. */
+LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);

@@ -22,7 +22,7 @@
 /* ---- costs ------------------------------------------------------------------------------ */
 
 static const uint8_t cost_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
     [LILAC_TILE_OP_##code] = LILAC_TILE_COST_##cost,
 #include <lilac/operations.def>
 };

@@ -719,7 +719,7 @@ static void clamp_to_shape(lilac_axis_facts *result, const lilac_tile_type *type
 
 /* NULL: nothing is known of the results. */
 static facts_function *const facts_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
     [LILAC_TILE_OP_##code] = facts,
 #include <lilac/operations.def>
 };

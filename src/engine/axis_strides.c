@@ -142,7 +142,7 @@ static void strides_extend_unsigned(lilac_axis_facts *result, const lilac_axis_o
 /* NULL: the strides of the results are not known. */
 static void (*const strides_of[LILAC_TILE_OP_COUNT])(lilac_axis_facts *,
                                                      const lilac_axis_operation *) = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
     [LILAC_TILE_OP_##code] = strides,
 #include <lilac/operations.def>
 };

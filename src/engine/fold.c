@@ -222,7 +222,7 @@ static bool fold_resize_u(const folding *f, uint64_t *bits) {
 
 /* NULL: the operation is not folded. */
 static fold_function *const fold_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
     [LILAC_TILE_OP_##code] = fold,
 #include <lilac/operations.def>
 };

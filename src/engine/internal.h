@@ -22,10 +22,38 @@ bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t
 
 /* ---- narrow_divisions.c ------------------------------------------------------------------ */
 
-/* Replaces a division of 64 bits by one of 32 bits and an extension, if its operands allow it.
- * `made`: the operations that replace it, in order. False: the operation is not changed. */
-bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, lilac_tile_op *made[4],
-                         uint32_t *count);
+/* Replaces a division of 64 bits by one of 32 bits and an extension, if the ranges of its operands
+ * (by value id) allow it. `made`: the operations that replace it, in order. False: the operation is
+ * not changed. */
+bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, const lilac_range *ranges,
+                         lilac_tile_op *made[4], uint32_t *count);
+
+/* ---- ranges.c ---------------------------------------------------------------------------- */
+
+/* The range of all integers of `bits` bits; 0: not an integer, every range includes its values. */
+lilac_range lilac_range_of_bits(uint32_t bits);
+/* Sets the ranges of the results of an operation without regions from those of its operands. Ranges
+ * are in an array by value id. */
+void lilac_range_note(lilac_range *ranges, const lilac_tile_op *op);
+/* The same for the arguments of a block, before its operations; owner: the operation that has it. */
+void lilac_range_enter(lilac_range *ranges, lilac_tile_op *owner, const lilac_tile_block *block);
+/* The same for the results of an operation with regions, after them. */
+void lilac_range_leave(lilac_range *ranges, const lilac_tile_op *op);
+/* Is the operation an assertion or an assumption of its operand 0? */
+bool lilac_range_is_assumption(const lilac_tile_op *op);
+/* Narrows ranges by a condition that holds for every element. */
+void lilac_range_assume(lilac_range *ranges, const lilac_tile_value *condition);
+
+/* ---- apply_ranges.c ---------------------------------------------------------------------- */
+
+/* What the ranges of its operands show about an operation. It may become unsigned in place. */
+typedef struct lilac_range_result {
+    lilac_tile_value *same; /* a value that equals its result; NULL: none is known */
+    bool constant;          /* every element of its result is `value` */
+    int64_t value;
+    bool changed; /* the operation was changed */
+} lilac_range_result;
+lilac_range_result lilac_engine_apply_ranges(lilac_tile_op *op, const lilac_range *ranges);
 
 /* ---- axis_arith.c ----------------------------------------------------------------------- */
 

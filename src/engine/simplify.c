@@ -10,8 +10,8 @@
  *       %r2 = tt.make_range {0, 1024}               … uses %r
  *
  * One walk in program order treats each pure operation without regions:
- *   fold    integer constants and neutral elements, divisions to fewer bits
- *           (narrow_divisions.c),
+ *   fold    integer constants, neutral elements and what ranges decide (apply_ranges.c),
+ *           divisions to fewer bits (narrow_divisions.c),
  *   hoist   to the outermost loop whose body defines no operand (it moves once),
  *   merge   with an earlier equal operation whose block is still open there. An open block encloses
  *           the operation, so the earlier operation dominates it.
@@ -43,7 +43,8 @@ typedef struct simplifier {
     lilac_arena *arena; /* of the pass */
     lilac_name value_name;
     uint32_t values, operations, deepest;
-    uint32_t *depth; /* of a value, by id */
+    uint32_t *depth;     /* of a value, by id */
+    lilac_range *ranges; /* the same */
     scope *scopes;
     uint64_t serial;
     entry **table;
@@ -191,28 +192,22 @@ static bool folded_value(const lilac_tile_op *op, int64_t *result) {
     return lilac_engine_fold(op, values, result);
 }
 
-/* Folds an operation. Returns the operation itself, the constant that replaces it, or NULL if an
- * operand replaces it. */
-static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
-    int64_t value;
-    lilac_tile_value *same = neutral(op);
-    if (same == NULL && op->code == LILAC_TILE_OP_ARITH_SELECT &&
-        lilac_tile_constant(op->operands[0].value, &value)) {
-        same = op->operands[value != 0 ? 1 : 2].value;
-    }
-    if (same != NULL && same->type == op->results[0].type) {
-        replace(pass, op, same);
-        return NULL;
-    }
-    if (!folded_value(op, &value)) {
-        return op;
-    }
+/* Replaces an operation by a constant, all of whose elements are `value`. */
+static lilac_tile_op *fold_to_constant(simplifier *pass, lilac_tile_op *op, int64_t value,
+                                       uint32_t depth) {
     const lilac_tile_type *type = op->results[0].type;
     lilac_tile_op *made = lilac_tile_op_create(pass->module, LILAC_TILE_OP_ARITH_CONSTANT, 0, NULL,
                                                1, &type, 0, op->location);
     lilac_tile_attribute attribute = {
         .kind = LILAC_TILE_ATTR_INTEGER, .name = pass->value_name, .type = type, .integer = value};
-    if (type->scalar == LILAC_I1) {
+    if (lilac_tile_is_tensor(type)) {
+        int64_t *element = lilac_arena_new(pass->module->arena, int64_t);
+        *element = lilac_tile_element(type)->scalar == LILAC_I1 ? value != 0 : value;
+        attribute.kind = LILAC_TILE_ATTR_DENSE;
+        attribute.integer = 0;
+        attribute.count = 1;
+        attribute.integers = element;
+    } else if (type->scalar == LILAC_I1) {
         attribute.kind = LILAC_TILE_ATTR_BOOL;
         attribute.integer = value != 0;
     }
@@ -224,6 +219,31 @@ static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) 
     lilac_tile_insert_before(op, made);
     replace(pass, op, &made->results[0]);
     return made;
+}
+
+/* Folds an operation. Returns the operation itself, the constant that replaces it, or NULL if an
+ * operand replaces it. */
+static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
+    int64_t value;
+    lilac_range_result found = lilac_engine_apply_ranges(op, pass->ranges); /* it may be unsigned */
+    pass->changed |= found.changed;
+    lilac_tile_value *same = neutral(op);
+    if (same == NULL && op->code == LILAC_TILE_OP_ARITH_SELECT &&
+        lilac_tile_constant(op->operands[0].value, &value)) {
+        same = op->operands[value != 0 ? 1 : 2].value;
+    }
+    if (same != NULL && same->type == op->results[0].type) {
+        replace(pass, op, same);
+        return NULL;
+    }
+    if (folded_value(op, &value)) {
+        return fold_to_constant(pass, op, value, depth);
+    }
+    if (found.same != NULL && found.same->type == op->results[0].type) {
+        replace(pass, op, found.same);
+        return NULL;
+    }
+    return found.constant ? fold_to_constant(pass, op, found.value, depth) : op;
 }
 
 /* ---- hoisting and merging --------------------------------------------------------------- */
@@ -316,12 +336,32 @@ static void number(simplifier *pass, lilac_tile_op *const *made, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         made[i]->results[0].id = pass->values++;
         pass->depth[made[i]->results[0].id] = depth;
+        lilac_range_note(pass->ranges, made[i]);
+    }
+}
+
+/* Folds, hoists and merges a pure operation. */
+static void simplify_op(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
+    lilac_tile_op *made[4] = {fold(pass, op, depth)};
+    uint32_t count = 1;
+    if (made[0] != NULL && lilac_engine_narrow(pass->module, made[0], pass->ranges, made, &count)) {
+        number(pass, made, count, depth);
+        for (uint32_t i = 0; i < count; i++) {
+            made[i] = fold(pass, made[i], depth);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (made[i] != NULL) {
+            lilac_range_note(pass->ranges, made[i]);
+            merge(pass, made[i], hoist(pass, made[i], depth), depth);
+        }
     }
 }
 
 static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         open_block(pass, block, region->parent, depth);
+        lilac_range_enter(pass->ranges, region->parent, block);
         if (region->first->next != NULL) { /* several blocks: not a plain loop body */
             pass->scopes[depth].floor = depth;
         }
@@ -333,17 +373,15 @@ static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
             for (uint32_t r = 0; r < op->region_count; r++) {
                 walk(pass, op->regions[r], depth + 1);
             }
-            if (!is_mergeable(op)) {
-                continue;
+            if (op->region_count > 0) {
+                lilac_range_leave(pass->ranges, op);
+            } else if (is_mergeable(op)) {
+                simplify_op(pass, op, depth);
+            } else {
+                lilac_range_note(pass->ranges, op);
             }
-            op = fold(pass, op, depth);
-            lilac_tile_op *made[4] = {op};
-            uint32_t count = op != NULL;
-            if (op != NULL && lilac_engine_narrow(pass->module, op, made, &count)) {
-                number(pass, made, count, depth);
-            }
-            for (uint32_t i = 0; i < count; i++) {
-                merge(pass, made[i], hoist(pass, made[i], depth), depth);
+            if (depth == 0 && region->first->next == NULL && lilac_range_is_assumption(op)) {
+                lilac_range_assume(pass->ranges, op->operands[0].value);
             }
         }
     }
@@ -437,7 +475,8 @@ static void simplify_function(lilac_tile_function *function, bool *changed) {
     }
     pass.values = function->value_count;
     pass.value_name = lilac_intern_string(function->module->context, "value");
-    pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 5 * pass.operations);
+    pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 9 * pass.operations);
+    pass.ranges = lilac_arena_array(pass.arena, lilac_range, pass.values + 9 * pass.operations);
     pass.scopes = lilac_arena_array(pass.arena, scope, pass.deepest + 1);
     pass.table = lilac_arena_array(pass.arena, entry *, buckets);
     pass.table_mask = buckets - 1;

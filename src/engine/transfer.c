@@ -410,7 +410,7 @@ static const layout_relation relations[] = {
 /* clang-format on */
 
 static const uint8_t relation_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
     [LILAC_TILE_OP_##code] = RELATION_##layout,
 #include <lilac/operations.def>
 };

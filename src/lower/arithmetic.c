@@ -465,6 +465,14 @@ bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op) {
     if (predicates && row->bits != LILAC_SIMT_OP_NONE) {
         return lilac_lower_elementwise(l, op, compute_predicate);
     }
+    bool shared = false;
+    if ((op->code == LILAC_TILE_OP_ARITH_DIVUI || op->code == LILAC_TILE_OP_ARITH_REMUI) &&
+        !lilac_lower_shared_division(l, op, op->code == LILAC_TILE_OP_ARITH_REMUI, &shared)) {
+        return false;
+    }
+    if (shared) {
+        return true;
+    }
     if (!lilac_lower_elementwise(l, op, row->compute)) {
         return false;
     }

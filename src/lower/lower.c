@@ -336,7 +336,7 @@ static bool lower_local_barrier(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* NULL: an operation without a lowering. */
 static const lower_function_type lowering_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
     [LILAC_TILE_OP_##code] = lower,
 #include <lilac/operations.def>
 };
@@ -400,6 +400,29 @@ static void name_results(lilac_lowering *l, const lilac_tile_op *op) {
     }
 }
 
+/* The range of a value bounds its base where the base is an element: without offsets, or if all
+ * registers have one base and one of them has the offset 0. */
+static void bound(lilac_lowering *l, const lilac_tile_value *tile) {
+    lilac_lower_value *value = &l->values[tile->id];
+    const lilac_range range = l->ranges[tile->id];
+    if (value->kind != LILAC_LOWER_REGISTERS || value->base == NULL ||
+        (value->simt != LILAC_SIMT_I32 && value->simt != LILAC_SIMT_I64) ||
+        (range.low <= value->low && range.high >= value->high)) {
+        return;
+    }
+    bool is_element = value->offsets == NULL;
+    for (uint32_t r = 0; value->offsets != NULL && r < value->count; r++) {
+        if (value->base[r] != value->base[0]) {
+            return;
+        }
+        is_element |= value->offsets[r] == 0;
+    }
+    if (is_element && range.low <= value->high && range.high >= value->low) {
+        value->low = range.low > value->low ? range.low : value->low;
+        value->high = range.high < value->high ? range.high : value->high;
+    }
+}
+
 const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block *block) {
     for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
         l->op = op;
@@ -423,6 +446,9 @@ const lilac_tile_op *lilac_lower_block(lilac_lowering *l, const lilac_tile_block
         }
         if (!check_operands(l, op, lower) || !lower(l, op) || l->failed) {
             return NULL;
+        }
+        for (uint32_t i = 0; i < op->result_count; i++) {
+            bound(l, &op->results[i]);
         }
         name_results(l, op);
     }
@@ -471,6 +497,8 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
     lilac_lowering l = {.context = module->context, .target = target, .function = function};
     l.arena = lilac_arena_create();
     lilac_engine_axis_facts(&l.facts, l.arena, function);
+    l.ranges = lilac_arena_array(l.arena, lilac_range, function->value_count);
+    lilac_engine_ranges(l.ranges, function);
     l.values = lilac_arena_array(l.arena, lilac_lower_value, function->value_count);
     l.kernel = lilac_simt_kernel_create(module, function->name, function->parameter_count,
                                         target->num_warps, target->num_ctas);

@@ -69,6 +69,7 @@ typedef struct lilac_lowering {
     lilac_arena *arena; /* freed with the lowering */
     lilac_tile_function *function;
     lilac_axis_analysis facts;
+    lilac_range *ranges; /* by tile value id */
     lilac_simt_kernel *kernel;
     lilac_simt_builder builder;
     lilac_lower_value *values; /* by tile value id */

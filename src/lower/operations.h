@@ -8,6 +8,10 @@
 /* arithmetic.c: by the row INTEGER of the operation; sums and products keep constant
  * offsets separate */
 bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op);
+/* An unsigned division or remainder whose dividend has offsets: registers share divisions
+ * (divisions.c). *lowered false: the rules do not apply, and nothing was built. */
+bool lilac_lower_shared_division(lilac_lowering *l, const lilac_tile_op *op, bool remainder,
+                                 bool *lowered);
 bool lilac_lower_integer_sum(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_integer_product(lilac_lowering *l, const lilac_tile_op *op);
 /* floats.c: by the row FLOAT */

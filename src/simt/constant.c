@@ -20,7 +20,7 @@ static uint64_t high_product(uint64_t a, uint64_t b) {
     return ah * bh + (middle >> 32) + (other >> 32);
 }
 
-static uint64_t high_unsigned(uint32_t width, uint64_t a, uint64_t b) {
+uint64_t lilac_simt_high_unsigned(uint32_t width, uint64_t a, uint64_t b) {
     return width == 64 ? high_product(a, b) : a * b >> width;
 }
 

@@ -224,6 +224,9 @@ void lilac_simt_infer_wrap(const lilac_simt_builder *b, lilac_simt_instruction *
 bool lilac_simt_evaluate(const lilac_simt_instruction *like, const lilac_simt_type *types,
                          const uint64_t *bits, lilac_simt_type type, uint64_t *result);
 
+/* The high half of the product of two unsigned numbers of `width` bits. */
+uint64_t lilac_simt_high_unsigned(uint32_t width, uint64_t a, uint64_t b);
+
 /* Simplifies a pure operation with one result that is not in the IR yet. Gives a value that equals
  * it, or 0 after rewriting *like (operands in place, never more of them) as far as possible. */
 lilac_simt_value lilac_simt_simplify(lilac_simt_builder *b, lilac_simt_instruction *like,
@@ -246,6 +249,21 @@ bool lilac_simt_simplify_access(lilac_simt_builder *b, lilac_simt_instruction *l
 /* The parts of a value when they are known without unpacking it. */
 bool lilac_simt_known_parts(lilac_simt_builder *b, lilac_simt_value value, lilac_simt_type part,
                             uint32_t count, lilac_simt_value *parts);
+
+/* ---- divisions (opt_expand_divisions.c) -------------------------------------------------- */
+
+/* How often each value divides another one, by value; 0 for values made later. */
+typedef struct lilac_simt_divisors {
+    const uint32_t *uses;
+    uint32_t count;
+} lilac_simt_divisors;
+
+/* A value that equals a division or remainder, computed by multiplications; 0: it is not expanded. */
+lilac_simt_value lilac_simt_expand_division(lilac_simt_builder *b, const lilac_simt_instruction *i,
+                                            lilac_simt_type type,
+                                            const lilac_simt_divisors *divisors);
+/* The walk of lilac_simt_opt_fold. Expands divisions if `divisors` is not NULL. */
+bool lilac_simt_fold_kernel(lilac_simt_kernel *kernel, const lilac_simt_divisors *divisors);
 
 /* ---- matrix instructions (matrix.c) ------------------------------------------------------ */
 

@@ -327,6 +327,10 @@ void lilac_simt_learn(lilac_simt_builder *b, const lilac_simt_instruction *instr
     memo->zeros[value] = zeros;
 }
 
+uint64_t lilac_simt_possible_bits(const lilac_simt_builder *b, lilac_simt_value value) {
+    return lilac_simt_possible(b, value);
+}
+
 void lilac_simt_infer_wrap(const lilac_simt_builder *b, lilac_simt_instruction *like,
                            lilac_simt_type type) {
     if (like->code != LILAC_SIMT_OP_ADD && like->code != LILAC_SIMT_OP_MUL &&

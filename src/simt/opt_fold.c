@@ -20,8 +20,9 @@ typedef lilac_simt_instruction instruction;
 
 typedef struct folder {
     lilac_simt_builder b;
-    lilac_simt_value *replacement; /* 0: itself */
-    uint32_t count;                /* entries; values made later have none */
+    lilac_simt_value *replacement;       /* 0: itself */
+    uint32_t count;                      /* entries; values made later have none */
+    const lilac_simt_divisors *divisors; /* NULL: divisions are not expanded */
     bool changed;
 } folder;
 
@@ -242,6 +243,9 @@ static void fold_pure(folder *f, instruction *i) {
     copy.operands = parts;
     const bool uniform = f->b.kernel->values[i->result].uniform;
     lilac_simt_value value = lilac_simt_simplify(&f->b, &copy, type);
+    if (value == 0 && f->divisors != NULL) {
+        value = lilac_simt_expand_division(&f->b, &copy, type, f->divisors);
+    }
     /* Operands that were marked may have made way for what they are computed from. */
     lilac_simt_value stands = value != 0 ? value : i->result;
     if (uniform && !(value != 0 ? f->b.kernel->values[value].uniform
@@ -296,8 +300,8 @@ static void fold_body(folder *f, lilac_simt_body *body) {
     lilac_simt_memo_close(f->b.memo, mark);
 }
 
-bool lilac_simt_opt_fold(lilac_simt_kernel *kernel) {
-    folder f = {.count = kernel->value_count};
+bool lilac_simt_fold_kernel(lilac_simt_kernel *kernel, const lilac_simt_divisors *divisors) {
+    folder f = {.count = kernel->value_count, .divisors = divisors};
     size_t size = sizeof *f.replacement * f.count;
     f.replacement = lilac_heap_grow(NULL, size);
     memset(f.replacement, 0, size);
@@ -309,4 +313,8 @@ bool lilac_simt_opt_fold(lilac_simt_kernel *kernel) {
         lilac_simt_infer_uniform(kernel);
     }
     return f.changed;
+}
+
+bool lilac_simt_opt_fold(lilac_simt_kernel *kernel) {
+    return lilac_simt_fold_kernel(kernel, NULL);
 }

@@ -61,7 +61,7 @@ const char *tile_opcode_nearest(const char *name, size_t length) {
 }
 
 static const uint8_t costs[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
     [LILAC_TILE_OP_##code] = LILAC_TILE_COST_##cost,
 #include <lilac/operations.def>
 };

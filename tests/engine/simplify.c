@@ -74,9 +74,10 @@ static void divisions(void **state) {
         {"arith.extsi %u : i32 to i64", "arith.extsi %n : i32 to i64", "arith.divsi", false},
         {"arith.extsi %u : i32 to i64", "arith.constant -1 : i64", "arith.divsi", false},
         {"arith.extsi %pid : i32 to i64", "arith.constant 2147483648 : i64", "arith.divsi", false},
-        {"arith.extui %u : i32 to i64", "arith.constant 7 : i64", "arith.divsi", false},
+        {"arith.extui %u : i32 to i64", "arith.constant 7 : i64", "arith.divsi", true},
         {"arith.extsi %u : i32 to i64", "arith.constant 7 : i64", "arith.divui", false},
-        {"arith.extui %u : i32 to i64", "arith.constant 2147483648 : i64", "arith.divui", false},
+        {"arith.extui %u : i32 to i64", "arith.constant 2147483648 : i64", "arith.divui", true},
+        {"arith.extui %u : i32 to i64", "arith.constant 4294967296 : i64", "arith.divui", false},
         {"arith.addi %wide, %wide : i64", "arith.constant 7 : i64", "arith.divsi", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         program p;
@@ -111,8 +112,8 @@ static void divisions(void **state) {
                  "%t2 = arith.addi %s2, %q2 : tensor<64xi64>\n"
                  "tt.print \"t\" {hex = false, isSigned = array<i32: 1>} : %t2 : "
                  "tensor<64xi64>\n");
-    assert_int_equal(count_ops(&p, LILAC_TILE_OP_ARITH_DIVSI), 1);
-    const lilac_tile_op *quotient = last_op(&p, LILAC_TILE_OP_ARITH_DIVSI);
+    assert_int_equal(count_ops(&p, LILAC_TILE_OP_ARITH_DIVUI), 1); /* nothing is negative */
+    const lilac_tile_op *quotient = last_op(&p, LILAC_TILE_OP_ARITH_DIVUI);
     const lilac_tile_op *rest = last_op(&p, LILAC_TILE_OP_ARITH_REMSI);
     assert_int_equal(lilac_tile_element_bits(quotient->results[0].type), 32);
     assert_int_equal(lilac_tile_element_bits(rest->results[0].type), 32);

@@ -823,6 +823,7 @@ static bool all_passes(lilac_simt_kernel *kernel) {
     for (uint32_t round = 0; round < 2; round++) {
         changed |= lilac_simt_opt_tail_masks(kernel);
         changed |= lilac_simt_opt_fold(kernel);
+        changed |= lilac_simt_opt_expand_divisions(kernel);
         changed |= lilac_simt_opt_cse(kernel);
         changed |= lilac_simt_opt_licm(kernel);
         changed |= lilac_simt_opt_dce(kernel);
@@ -834,8 +835,12 @@ static const struct {
     const char *name;
     bool (*run)(lilac_simt_kernel *kernel);
 } passes[] = {
-    {"fold", lilac_simt_opt_fold}, {"cse", lilac_simt_opt_cse}, {"licm", lilac_simt_opt_licm},
-    {"dce", lilac_simt_opt_dce},   {"all", all_passes},
+    {"fold", lilac_simt_opt_fold},
+    {"cse", lilac_simt_opt_cse},
+    {"licm", lilac_simt_opt_licm},
+    {"dce", lilac_simt_opt_dce},
+    {"expand_divisions", lilac_simt_opt_expand_divisions},
+    {"all", all_passes},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 

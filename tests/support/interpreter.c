@@ -221,7 +221,7 @@ static void run_fp4_to_fp(machine *m, const lilac_tile_op *op) {
 
 /* NULL: the operation has no meaning here. */
 static void (*const reference_of[LILAC_TILE_OP_COUNT])(machine *, const lilac_tile_op *) = {
-#define OPERATION(code, cost, layout, facts, strides, sign, fold, lower, reference)                \
+#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
     [LILAC_TILE_OP_##code] = reference,
 #include <lilac/operations.def>
 };

@@ -609,6 +609,8 @@ static inline int64_t binary(machine *m, lilac_tile_opcode code, int64_t a, int6
         return wrap((int64_t)(ua / ub), bits);
     case LILAC_TILE_OP_ARITH_REMUI:
         return wrap((int64_t)(ua % ub), bits);
+    case LILAC_TILE_OP_ARITH_CEILDIVUI:
+        return wrap((int64_t)(ua / ub + (ua % ub != 0)), bits);
     case LILAC_TILE_OP_ARITH_FLOORDIVSI:
         return floor_div(a, b);
     case LILAC_TILE_OP_ARITH_CEILDIVSI:

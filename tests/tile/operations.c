@@ -28,7 +28,7 @@ static void count_region(lilac_tile_opcode code, lilac_tile_opcode first,
 
 static int count_rows(void **state) {
     (void)state;
-#define OPERATION(code, cost, row_layout, row_facts, strides, sign, fold, row_lower,               \
+#define OPERATION(code, cost, row_layout, row_facts, strides, range, fold, row_lower,              \
                   row_reference)                                                                   \
     rows[LILAC_TILE_OP_##code].operations++;                                                       \
     rows[LILAC_TILE_OP_##code].layout = #row_layout;                                               \
