@@ -10,8 +10,9 @@ brings, and no GPU. --functions names a report of bench/functions.py, from which
 
 Slots are clocks of one of the four schedulers of a multiprocessor, estimated from the class of each
 instruction (WEIGHTS). The common path is the path from the entry to the exit with the fewest slots: it
-omits what a branch can skip. Where both sides of a branch are frequent, it counts the cheaper one, and a
-warp that diverges executes both. The slots and instructions of the table are those of one element: the
+omits what a branch can skip. Where both sides of a branch are frequent, it counts the cheaper one, but a
+warp whose lanes differ executes both: for the functions in DIVERGING, Triton's code is also counted as a
+whole, and this number is compared. The slots and instructions of the table are those of one element: the
 difference to the kernel that only copies, divided by the number of elements of a thread.
 """
 
@@ -40,6 +41,10 @@ BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "f16": 2, "bf16": 2}
 # integers and floats, roundings to whole numbers: a quarter of the rate. f64: half.
 WEIGHTS = [(r"MUFU|F2I|I2F|FRND|F2F|IMAD\.(HI|WIDE)|POPC|FLO|BREV", 4),
            (r"D(ADD|MUL|FMA|SETP|MNMX)|SHFL|I2FP", 2), (r"NOP|DEPBAR", 0)]
+
+# In Triton's code a branch separates arguments that are both frequent (|x| < 0.6 and the others), and no
+# other branch exists.
+DIVERGING = re.compile(r"tanhf|sinhf|gelu tanh .*")
 
 # Operations of TTIR and expressions as kernels write them: name, letters of the result and the
 # operands, lines (T: the tensor type, C: the type of a comparison's result).
@@ -85,7 +90,6 @@ def operations():
         if letter != "f":
             for name in ("exp", "sin", "rsqrt"):
                 yield f"math.{name} {of}", letter * 2, f"{up}%z = math.{name} %f : F{down}"
-            yield f"cast {of}", letter * 2, f"{up}%z = arith.addf %f, %f : F{down}"
     yield "cast f64 f32", "dd", "%f = arith.truncf %x0 : T to F\n%y = arith.extf %f : F to T"
 
 
@@ -281,18 +285,21 @@ def cell(found, key):
 
 def excess(row):
     pair = [row[c].get("element_slots", row[c].get("slots")) for c in ("lilac", "triton")]
+    if DIVERGING.fullmatch(row["name"]):
+        pair[1] = row["triton"].get("element_slots_all")
     return None if None in pair else pair[0] - pair[1]
 
 
 def table(rows, errors):
     lines = [["function", "slots", "Triton", "common", "Triton", "all", "Triton", "registers", "Triton",
-              "places off", ""]]
+              "both sides", "places off", ""]]
     for row in rows:
         more = excess(row)
         lines.append([row["name"]] + [cell(row[c], key) for key in ("slots", "common", "all")
                                       for c in ("lilac", "triton")]
                      + [str(row[c].get("registers", "–")) for c in ("lilac", "triton")]
-                     + [str(errors.get(row["name"], "–")),
+                     + [cell(row["triton"], "slots_all") if DIVERGING.fullmatch(row["name"]) else "",
+                        str(errors.get(row["name"], "–")),
                         "" if more is None or more <= 0.25 else f"+{more:g}"])
     return report.table(lines)
 
@@ -326,7 +333,8 @@ def main():
             f"# Issue slots of functions on sm_90a\n\n{verdict}.\n\n{table(rows, errors)}\n\n"
             "Per element, without loads and stores: issue slots and instructions on the common path, all "
             "instructions; registers of the whole kernel. `*`: the whole kernel. The last column: "
-            "slots beyond Triton's. `bench/function_slots.py` defines the weights and the common path. "
+            "slots beyond Triton's. Both sides: Triton's slots where a warp executes both sides of a branch. "
+            "`bench/function_slots.py` defines the weights and the common path. "
             "Places off: floats between a result and the correctly rounded one, on the simulator.\n\n"
             f"{report.facts(about)}\n")
     return 0

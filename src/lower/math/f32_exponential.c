@@ -17,6 +17,9 @@
 #define LOG10_2_HIGH 0x1.344136p-2
 #define LOG10_2_LOW  -0x1.ec10c0p-27
 #define LN_10        2.302585092994046
+/* ln 2 rounded down and the rest: 0 times either, negative, is -0, which keeps the sign of a zero. */
+#define LN_2_FLOOR 0x1.62e42ep-1
+#define LN_2_REST  0x1.efa39ep-25
 
 lilac_simt_value lilac_lower_f32_exp2(math_builder *k, const lilac_simt_value *in) {
     return flushed(k, LILAC_SIMT_OP_FEXP2, in[0]);
@@ -65,9 +68,9 @@ lilac_simt_value lilac_lower_f32_expm1(math_builder *k, const lilac_simt_value *
                                   0x1.6b97a0p-10};
     lilac_simt_value x = in[0];
     lilac_simt_value t = fma3(k, x, f32(k, LOG2_E_HIGH), f32(k, TO_WHOLE));
-    lilac_simt_value down = minus(k, sub(k, t, f32(k, TO_WHOLE)));
-    lilac_simt_value r = fma3(k, down, f32(k, LN_2_HIGH), x);
-    r = fma3(k, down, f32(k, LN_2_LOW), r);
+    lilac_simt_value n = sub(k, t, f32(k, TO_WHOLE));
+    lilac_simt_value r = fma3(k, n, f32(k, -LN_2_FLOOR), x);
+    r = fma3(k, n, f32(k, -LN_2_REST), r);
     lilac_simt_value s = mul(k, r, fma3(k, r, SERIES(k, tail, r), f32(k, 1.0)));
     lilac_simt_value bits = with(k, LILAC_SIMT_OP_SHL, i32_of(k, t), 23);
     lilac_simt_value power = f32_of(k, with(k, LILAC_SIMT_OP_ADD, bits, 0x3F800000));
@@ -83,10 +86,11 @@ static lilac_simt_value odd_series(math_builder *k, const double *p, uint32_t co
     return fma3(k, mul(k, x, square), series(k, p, count, square), x);
 }
 
+/* An odd function from its values for a = |x|. */
 static lilac_simt_value near_or_far(math_builder *k, lilac_simt_value x, double bound,
                                     lilac_simt_value near, lilac_simt_value far) {
     lilac_simt_value is_near = compare(k, LILAC_SIMT_LT, magnitude(k, x), f32(k, bound));
-    return choose(k, is_near, near, lilac_lower_sign_from(k, x, far));
+    return lilac_lower_sign_from(k, x, choose(k, is_near, near, far));
 }
 
 lilac_simt_value lilac_lower_f32_tanh(math_builder *k, const lilac_simt_value *in) {
@@ -97,7 +101,7 @@ lilac_simt_value lilac_lower_f32_tanh(math_builder *k, const lilac_simt_value *i
     lilac_simt_value sum = add(k, flushed(k, LILAC_SIMT_OP_FEXP2, twice), f32(k, 1.0));
     lilac_simt_value inverse = flushed(k, LILAC_SIMT_OP_FRCP, sum);
     lilac_simt_value far = fma3(k, inverse, f32(k, -2.0), f32(k, 1.0));
-    return near_or_far(k, x, 0.55, odd_series(k, p, 5, x), far);
+    return near_or_far(k, x, 0.55, odd_series(k, p, 5, magnitude(k, x)), far);
 }
 
 lilac_simt_value lilac_lower_f32_sinh_rare(math_builder *k, const lilac_simt_value *in) {
@@ -124,5 +128,5 @@ lilac_simt_value lilac_lower_f32_sinh(math_builder *k, const lilac_simt_value *i
     static const double p[] = {0x1.555598p-3, 0x1.10f768p-7, 0x1.ab3fd0p-13};
     lilac_simt_value other, power = halves(k, in[0], -0.5, &other);
     lilac_simt_value far = fma3(k, power, f32(k, 0.5), other);
-    return near_or_far(k, in[0], 1.0, odd_series(k, p, 3, in[0]), far);
+    return near_or_far(k, in[0], 1.0, odd_series(k, p, 3, magnitude(k, in[0])), far);
 }

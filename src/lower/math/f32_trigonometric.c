@@ -4,8 +4,9 @@
  *                     the parts of π/2 (Cody and Waite, 1980), the first of which is exact
  *   sin r = r (1 + r² p(r²))     cos r = 1 + r² p(r²)     tan r = r + r³ p(r²)
  *
- * The three parts of π/2 have 77 bits. That is enough up to 105615, where q has 17 bits and r is at
- * least 2^-33; larger arguments take the slow path (trigonometric.c).
+ * The three parts of π/2 are rounded down and have 72 bits. That is enough up to 105615, where q has
+ * 17 bits and r is at least 2^-33; larger arguments take the slow path (trigonometric.c). As all
+ * parts are positive, r keeps the sign of a zero.
  *
  *   asin x    |x| ≤ 1/2: x + x³ p(x²)      otherwise π/2 - 2 asin √((1 - |x|) / 2)
  *   atan x    |x| ≤ 1:   x + x³ p(x²)      otherwise π/2 - atan 1 / |x| */
@@ -21,11 +22,11 @@ lilac_simt_value lilac_lower_f32_sincos_rare(math_builder *k, const lilac_simt_v
 /* r, and bits that end with those of q. */
 static lilac_simt_value reduced(math_builder *k, lilac_simt_value x, lilac_simt_value *quadrant) {
     lilac_simt_value t = fma3(k, x, f32(k, 0x1.45f306p-1), f32(k, TO_WHOLE));
-    lilac_simt_value down = minus(k, sub(k, t, f32(k, TO_WHOLE)));
-    lilac_simt_value r = fma3(k, down, f32(k, 0x1.921fb6p+0), x);
-    r = fma3(k, down, f32(k, -0x1.777a5cp-25), r);
+    lilac_simt_value q = sub(k, t, f32(k, TO_WHOLE));
+    lilac_simt_value r = fma3(k, q, f32(k, -0x1.921fb4p+0), x);
+    r = fma3(k, q, f32(k, -0x1.4442d0p-24), r);
     *quadrant = i32_of(k, t);
-    return fma3(k, down, f32(k, -0x1.ee59dap-50), r);
+    return fma3(k, q, f32(k, -0x1.846988p-48), r);
 }
 
 static lilac_simt_value is_odd(math_builder *k, lilac_simt_value quadrant) {
