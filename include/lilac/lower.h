@@ -9,8 +9,9 @@
  *   tt.scan      in the thread, by shuffles, then one barrier; any region, axis, layout, direction
  *   tt.gather    by shuffles, or through shared memory of the warp or block, whichever costs least
  *   functions    math.* and tt.extern_elementwise of libdevice's names: f32 by the machine's
- *                approximations if Triton uses them, otherwise within 2 ulp (the Bessel functions
- *                J and Y of f64: see libdevice.c); an unknown name is refused
+ *                approximations if Triton uses them (exp2, sqrt and rsqrt flush subnormals),
+ *                otherwise within 2 ulp on the simulator (the Bessel functions J and Y of f64: see
+ *                libdevice.c); an unknown name is refused
  *   histograms   by atomics in shared memory; tt.cat as a register permutation
  *   atomics      one holder of an element executes the instruction, all holders receive the old
  *                value; adjacent floats share one instruction

@@ -299,7 +299,7 @@ static bool put_kind(printer *p, const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_VOTE:
     case LILAC_SIMT_OP_TIMER:
         lilac_text_char(p->out, ' ');
-        put(p, i->detail > 1                   ? "?"
+        put(p, i->detail > (i->code == LILAC_SIMT_OP_VOTE ? 2 : 1) ? "?"
                : i->code == LILAC_SIMT_OP_VOTE ? lilac_simt_vote_names[i->detail]
                                                : lilac_simt_timer_names[i->detail]);
         return true;

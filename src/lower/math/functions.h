@@ -257,15 +257,6 @@ FUNCTION(y1);
 /* bessel_order.c: the order, then the argument */
 FUNCTION(jn);
 FUNCTION(yn);
-/* f32.c, math.c: of f32, in f32 */
-FUNCTION(single_exp);
-FUNCTION(single_exp2);
-FUNCTION(single_expm1);
-FUNCTION(single_log);
-FUNCTION(single_log2);
-FUNCTION(single_rsqrt);
-FUNCTION(single_tanh);
-FUNCTION(single_erf);
 #undef FUNCTION
 
 #endif

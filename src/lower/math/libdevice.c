@@ -1,7 +1,7 @@
 /* tt.extern_elementwise: the functions of libdevice by their names, each a row of a table.
  *
  *   functions        two rows in one: of f64, and with an f at the end of f32, which is computed in
- *                    doubles and rounded (functions.h), or in f32 (f32.c)
+ *                    f32 (f32.h), or in doubles and rounded (functions.h)
  *   operations       one instruction, or a few of integers and bits (libdevice_operations.c)
  *
  * The functions of f32 and f64 are within 2 ulp, also where the argument is huge, subnormal or next
@@ -10,6 +10,7 @@
  * their error is below 2^-51 of the amplitude √(2/πx), and next to the zeros it is absolute. J and
  * Y of the order n add 2.5 n ulp in f64, or an absolute error of 2^-45 where they oscillate. */
 #include "libdevice.h"
+#include "f32.h"
 #include "numeric_casts.h"
 #include "operations.h"
 
@@ -26,32 +27,32 @@ typedef struct function_row {
 } function_row;
 
 static const function_row functions[] = {
-    {"exp", 1, 0, lilac_lower_math_exp, lilac_lower_math_single_exp},
-    {"exp2", 1, 0, lilac_lower_math_exp2, lilac_lower_math_single_exp2},
-    {"exp10", 1, 0, lilac_lower_math_exp10, NULL},
-    {"expm1", 1, 0, lilac_lower_math_expm1, lilac_lower_math_single_expm1},
-    {"sinh", 1, 0, lilac_lower_math_sinh, NULL},
-    {"cosh", 1, 0, lilac_lower_math_cosh, NULL},
-    {"tanh", 1, 0, lilac_lower_math_tanh, lilac_lower_math_single_tanh},
-    {"log", 1, 0, lilac_lower_math_log, lilac_lower_math_single_log},
-    {"log2", 1, 0, lilac_lower_math_log2, lilac_lower_math_single_log2},
-    {"log10", 1, 0, lilac_lower_math_log10, NULL},
-    {"log1p", 1, 0, lilac_lower_math_log1p, NULL},
+    {"exp", 1, 0, lilac_lower_math_exp, lilac_lower_f32_exp},
+    {"exp2", 1, 0, lilac_lower_math_exp2, lilac_lower_f32_exp2},
+    {"exp10", 1, 0, lilac_lower_math_exp10, lilac_lower_f32_exp10},
+    {"expm1", 1, 0, lilac_lower_math_expm1, lilac_lower_f32_expm1},
+    {"sinh", 1, 0, lilac_lower_math_sinh, lilac_lower_f32_sinh},
+    {"cosh", 1, 0, lilac_lower_math_cosh, lilac_lower_f32_cosh},
+    {"tanh", 1, 0, lilac_lower_math_tanh, lilac_lower_f32_tanh},
+    {"log", 1, 0, lilac_lower_math_log, lilac_lower_f32_log},
+    {"log2", 1, 0, lilac_lower_math_log2, lilac_lower_f32_log2},
+    {"log10", 1, 0, lilac_lower_math_log10, lilac_lower_f32_log10},
+    {"log1p", 1, 0, lilac_lower_math_log1p, lilac_lower_f32_log1p},
     {"asinh", 1, 0, lilac_lower_math_asinh, NULL},
     {"acosh", 1, 0, lilac_lower_math_acosh, NULL},
     {"atanh", 1, 0, lilac_lower_math_atanh, NULL},
-    {"pow", 2, 0, lilac_lower_math_pow, NULL},
+    {"pow", 2, 0, lilac_lower_math_pow, lilac_lower_f32_pow},
     {"powi", 2, 2, lilac_lower_math_pow, NULL},
-    {"sin", 1, 0, lilac_lower_math_sin, NULL},
-    {"cos", 1, 0, lilac_lower_math_cos, NULL},
-    {"tan", 1, 0, lilac_lower_math_tan, NULL},
+    {"sin", 1, 0, lilac_lower_math_sin, lilac_lower_f32_sin},
+    {"cos", 1, 0, lilac_lower_math_cos, lilac_lower_f32_cos},
+    {"tan", 1, 0, lilac_lower_math_tan, lilac_lower_f32_tan},
     {"sinpi", 1, 0, lilac_lower_math_sinpi, NULL},
     {"cospi", 1, 0, lilac_lower_math_cospi, NULL},
-    {"asin", 1, 0, lilac_lower_math_asin, NULL},
+    {"asin", 1, 0, lilac_lower_math_asin, lilac_lower_f32_asin},
     {"acos", 1, 0, lilac_lower_math_acos, NULL},
-    {"atan", 1, 0, lilac_lower_math_atan, NULL},
+    {"atan", 1, 0, lilac_lower_math_atan, lilac_lower_f32_atan},
     {"atan2", 2, 0, lilac_lower_math_atan2, NULL},
-    {"rsqrt", 1, 0, lilac_lower_math_rsqrt, lilac_lower_math_single_rsqrt},
+    {"rsqrt", 1, 0, lilac_lower_math_rsqrt, lilac_lower_f32_rsqrt},
     {"cbrt", 1, 0, lilac_lower_math_cbrt, NULL},
     {"rcbrt", 1, 0, lilac_lower_math_rcbrt, NULL},
     {"hypot", 2, 0, lilac_lower_math_hypot, NULL},
@@ -60,7 +61,7 @@ static const function_row functions[] = {
     {"rnorm3d", 3, 0, lilac_lower_math_rnorm3d, NULL},
     {"norm4d", 4, 0, lilac_lower_math_norm4d, NULL},
     {"rnorm4d", 4, 0, lilac_lower_math_rnorm4d, NULL},
-    {"erf", 1, 0, lilac_lower_math_erf, lilac_lower_math_single_erf},
+    {"erf", 1, 0, lilac_lower_math_erf, lilac_lower_f32_erf},
     {"erfc", 1, 0, lilac_lower_math_erfc, NULL},
     {"erfcx", 1, 0, lilac_lower_math_erfcx, NULL},
     {"normcdf", 1, 0, lilac_lower_math_normcdf, NULL},
@@ -77,7 +78,7 @@ static const function_row functions[] = {
     {"y0", 1, 0, lilac_lower_math_y0, NULL},
     {"y1", 1, 0, lilac_lower_math_y1, NULL},
     {"yn", 2, 1, lilac_lower_math_yn, NULL},
-    {"fmod", 2, 0, lilac_lower_math_fmod, NULL},
+    {"fmod", 2, 0, lilac_lower_math_fmod, lilac_lower_f32_fmod},
     {"remainder", 2, 0, lilac_lower_math_remainder, NULL},
 };
 
@@ -120,10 +121,6 @@ static void compute(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt
     bool is_f32;
     const function_row *row = find_function(name, &is_f32);
     math_builder k = {l, &l->builder, true};
-    if (row != NULL && is_f32 && row->single != NULL) {
-        out[0] = row->single(&k, in);
-        return;
-    }
     if (row != NULL) {
         out[0] = lilac_lower_by_function(l, row->function, row->operands,
                                          is_f32 ? LILAC_SIMT_F32 : LILAC_SIMT_F64, in);
@@ -185,5 +182,7 @@ bool lilac_lower_extern(lilac_lowering *l, const lilac_tile_op *op) {
     if (!matches) {
         return refuse_signature(l, symbol, types);
     }
-    return lilac_lower_elementwise(l, op, compute);
+    return row != NULL && is_f32 && row->single != NULL
+               ? lilac_lower_f32_elements(l, op, row->single)
+               : lilac_lower_elementwise(l, op, compute);
 }

@@ -5,6 +5,7 @@
  * (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
  * rounding to odd", 2008) and then once to f32; for f64 it moves by one place where the direction
  * requires it. */
+#include "f32.h"
 #include "libdevice.h"
 #include "numeric_casts.h"
 
@@ -229,21 +230,16 @@ BUILD(exponent_integer) {
 
 /* ---- roundings and conversions -------------------------------------------------------------- */
 
-/* Halves go away from zero: by the whole number below |a| and what is above it, exact. */
+/* Halves go away from zero: the sum with a half of the same sign, both times towards zero. */
 static value rounded(math_builder *k, value a) {
-    value m = magnitude(k, a);
-    value whole = op1(k, LILAC_SIMT_OP_FFLOOR, m);
-    value more = add(k, whole, like(k, a, 1.0));
-    value up = compare(k, LILAC_SIMT_GE, sub(k, m, whole), like(k, a, 0.5));
-    return lilac_lower_sign_from(k, a, choose(k, up, more, whole));
+    value half = lilac_lower_sign_from(k, a, like(k, a, 0.5)), parts[2] = {a, half};
+    lilac_simt_type type = kind(k, a);
+    lilac_simt_instruction sum = {.code = LILAC_SIMT_OP_FADD, .detail = LILAC_ROUND_ZERO};
+    return op1(k, LILAC_SIMT_OP_FTRUNC, lilac_simt_build(k->b, &sum, 2, parts, 1, &type));
 }
 BUILD(round_away) {
     value result = rounded(k, in[0]);
-    if (row->types[0] != 'l') {
-        return choose(k, is_nan(k, in[0]), in[0], result);
-    }
-    return convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I64,
-                   choose(k, is_nan(k, in[0]), in[0], result));
+    return row->types[0] != 'l' ? result : convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I64, result);
 }
 
 /* To an integer; detail: lilac_rounding. */
@@ -331,7 +327,7 @@ BUILD(half_of) {
 /* ---- fast approximations -------------------------------------------------------------------- */
 
 static value approximate(math_builder *k, lilac_simt_opcode code, value a) {
-    return lilac_simt_op1(k->b, code, LILAC_SIMT_F32, a);
+    return flushed(k, code, a);
 }
 static value scaled_by(math_builder *k, value a, double factor) {
     return mul(k, a, like(k, a, factor));
@@ -352,8 +348,14 @@ BUILD(fast_pow) {
 BUILD(fast_tan) {
     value parts[2] = {approximate(k, LILAC_SIMT_OP_FSIN, in[0]),
                       approximate(k, LILAC_SIMT_OP_FCOS, in[0])};
-    return lilac_lower_flagged(k->l, LILAC_SIMT_OP_FDIV, result_type(row), LILAC_SIMT_APPROXIMATE,
-                               2, parts);
+    (void)row;
+    return mul(k, parts[0], flushed(k, LILAC_SIMT_OP_FRCP, parts[1]));
+}
+
+/* 0 for divisors above 2^126, as div.approx gives. */
+BUILD(fast_quotient) {
+    (void)row;
+    return mul(k, in[0], flushed(k, LILAC_SIMT_OP_FRCP, in[1]));
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -425,7 +427,8 @@ static const operation operations[] = {
     {"fma_rn", "dddd", instruction, OP(FFMA), 0},
     FLOATS("fmin", "fff", "ddd", instruction, OP(FMIN), 0),
     FLOATS("fmax", "fff", "ddd", instruction, OP(FMAX), 0),
-    FLOATS("sqrt", "ff", "dd", instruction, OP(FSQRT), 0),
+    {"sqrtf", "ff", instruction, OP(FSQRT), LILAC_SIMT_APPROXIMATE | LILAC_SIMT_FTZ},
+    {"sqrt", "dd", instruction, OP(FSQRT), 0},
     {"fsqrt_rn", "ff", instruction, OP(FSQRT), 0},
     {"dsqrt_rn", "dd", instruction, OP(FSQRT), 0},
     {"fdiv_rn", "fff", instruction, OP(FDIV), 0},
@@ -495,13 +498,13 @@ static const operation operations[] = {
     {"fast_cosf", "ff", instruction, OP(FCOS), 0},
     {"fast_tanf", "ff", fast_tan, 0, 0},
     {"fast_tanhf", "ff", instruction, OP(FTANH), 0},
-    {"fast_log2f", "ff", instruction, OP(FLOG2), 0},
+    {"fast_log2f", "ff", instruction, OP(FLOG2), LILAC_SIMT_FTZ},
     {"fast_logf", "ff", fast_log, 0, 0},
     {"fast_log10f", "ff", fast_log, 0, 10},
     {"fast_expf", "ff", fast_exp, 0, 0},
     {"fast_exp10f", "ff", fast_exp, 0, 10},
     {"fast_powf", "fff", fast_pow, 0, 0},
-    {"fast_fdividef", "fff", instruction, OP(FDIV), LILAC_SIMT_APPROXIMATE},
+    {"fast_fdividef", "fff", fast_quotient, 0, 0},
     {"rcp64h", "dd", instruction, OP(FRCP), LILAC_SIMT_APPROXIMATE},
 };
 

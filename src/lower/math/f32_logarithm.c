@@ -1,0 +1,125 @@
+/* Logarithms of f32.
+ *
+ *   x = 2^e (1 + f), 2/3 ≤ 1 + f < 4/3; f is exact
+ *   log (1 + f) = f + f² (f p(f) - 1/2)
+ *   log x       = e ln 2 + log (1 + f)
+ *   log2, log10 the same, with f times the factor in two products, of which the second has the rest
+ *               of the factor
+ *   log1p x     e of 1 + x, f = (2^-e - 1) + 2^-e x, so that no bit of x is lost; 3/4 ≤ 1 + f < 3/2
+ *
+ * The fast paths are for positive normal numbers. */
+#include "f32.h"
+
+#define LOG10_2 0.30102999566398120
+
+/* (log(1 + f) - f + f² / 2) / f³, after the -1/2: 2^-27 of the result. */
+static const double third_part[] = {-0.5,           0x1.555506p-2,  -0x1.fffefap-3,
+                                    0x1.99d05cp-3,  -0x1.559c2ep-3, 0x1.1ed454p-3,
+                                    -0x1.f33c6ap-4, 0x1.1e72a2p-3,  -0x1.07aa58p-3};
+static const double half_part[] = {-0.5,           0x1.5555a4p-2,  -0x1.000046p-2,
+                                   0x1.996978p-3,  -0x1.54ee38p-3, 0x1.28841ap-3,
+                                   -0x1.0d989cp-3, 0x1.acce26p-4,  -0x1.718ed6p-5};
+
+static lilac_simt_value as_float(math_builder *k, lilac_simt_value field) {
+    return convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F32, field);
+}
+
+/* f, and 2^23 e. */
+static lilac_simt_value split(math_builder *k, lilac_simt_value x, lilac_simt_value *exponent) {
+    lilac_simt_value bits = i32_of(k, x);
+    lilac_simt_value field =
+        with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SUB, bits, 0x3F2AAAAB), 0xFF800000);
+    *exponent = as_float(k, field);
+    return sub(k, f32_of(k, op2(k, LILAC_SIMT_OP_SUB, bits, field)), f32(k, 1.0));
+}
+
+/* Not between the least normal number and infinity. */
+lilac_simt_value lilac_lower_f32_log_rare(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value above_least = with(k, LILAC_SIMT_OP_SUB, i32_of(k, in[0]), 0x00800000);
+    return compare(k, LILAC_SIMT_UGE, above_least, integer(k, LILAC_SIMT_I32, 0x7F000000));
+}
+
+lilac_simt_value lilac_lower_f32_log(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value exponent, f = split(k, in[0], &exponent);
+    lilac_simt_value part = fma3(k, mul(k, f, SERIES(k, third_part, f)), f, f);
+    return fma3(k, exponent, f32(k, LN_2 * 0x1p-23), part);
+}
+
+/* To another base: `high` and `low` are log e of it, `step` the log of 2. */
+static lilac_simt_value by_factor(math_builder *k, lilac_simt_value x, double high, double low,
+                                  double step) {
+    lilac_simt_value exponent, f = split(k, x, &exponent);
+    lilac_simt_value tail = mul(k, mul(k, f, SERIES(k, third_part, f)), f);
+    lilac_simt_value part = fma3(k, tail, f32(k, high), mul(k, f, f32(k, low)));
+    part = fma3(k, f, f32(k, high), part);
+    return fma3(k, exponent, f32(k, step * 0x1p-23), part);
+}
+
+lilac_simt_value lilac_lower_f32_log2(math_builder *k, const lilac_simt_value *in) {
+    return by_factor(k, in[0], LOG2_E_HIGH, LOG2_E_LOW, 1.0);
+}
+
+lilac_simt_value lilac_lower_f32_log10(math_builder *k, const lilac_simt_value *in) {
+    return by_factor(k, in[0], 0x1.bcb7b2p-2, -0x1.5b235ep-27, LOG10_2);
+}
+
+/* ---- all arguments -------------------------------------------------------------------------- */
+
+/* log x where x is not a positive number: x ∞ + ∞ of a negative number, infinity and NaN. */
+static lilac_simt_value special(math_builder *k, lilac_simt_value x, lilac_simt_value result) {
+    lilac_simt_value infinite = f32(k, INFINITE);
+    lilac_simt_value odd =
+        compare(k, LILAC_SIMT_UGE, i32_of(k, x), integer(k, LILAC_SIMT_I32, 0x7F800000));
+    result = choose(k, odd, fma3(k, x, infinite, infinite), result);
+    return choose(k, compare(k, LILAC_SIMT_EQ, x, f32(k, 0.0)), f32(k, -INFINITE), result);
+}
+
+/* By the fast path of 2^24 x where x is subnormal; `step`: the log of 2. */
+static lilac_simt_value slow(math_builder *k, lilac_lower_function fast, double step,
+                             lilac_simt_value x) {
+    lilac_simt_value tiny = compare(k, LILAC_SIMT_LT, x, f32(k, 0x1p-126));
+    lilac_simt_value number = choose(k, tiny, mul(k, x, f32(k, 0x1p24)), x);
+    lilac_simt_value result = fast(k, &number);
+    result = choose(k, tiny, sub(k, result, f32(k, 24.0 * step)), result);
+    return special(k, x, result);
+}
+
+lilac_simt_value lilac_lower_f32_log_slow(math_builder *k, const lilac_simt_value *in) {
+    return slow(k, lilac_lower_f32_log, LN_2, in[0]);
+}
+
+lilac_simt_value lilac_lower_f32_log2_slow(math_builder *k, const lilac_simt_value *in) {
+    return slow(k, lilac_lower_f32_log2, 1.0, in[0]);
+}
+
+lilac_simt_value lilac_lower_f32_log10_slow(math_builder *k, const lilac_simt_value *in) {
+    return slow(k, lilac_lower_f32_log10, LOG10_2, in[0]);
+}
+
+/* ---- log(1 + x) ----------------------------------------------------------------------------- */
+
+/* 1 + x not between the least normal number and 2^100. */
+lilac_simt_value lilac_lower_f32_log1p_rare(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value bits = i32_of(k, add(k, in[0], f32(k, 1.0)));
+    lilac_simt_value above_least = with(k, LILAC_SIMT_OP_SUB, bits, 0x00800000);
+    return compare(k, LILAC_SIMT_UGE, above_least, integer(k, LILAC_SIMT_I32, 0x71000000));
+}
+
+/* Above 2^100, and -1 and below it. */
+lilac_simt_value lilac_lower_f32_log1p_slow(math_builder *k, const lilac_simt_value *in) {
+    return special(k, add(k, in[0], f32(k, 1.0)), lilac_lower_f32_log(k, in));
+}
+
+/* With the exponent's field negated, which is rounded up then, a zero keeps its sign: 2^-e - 1,
+ * rounded down, is -0, and so is 0 times the negative ln 2. */
+lilac_simt_value lilac_lower_f32_log1p(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value x = in[0], one = f32(k, 1.0);
+    lilac_simt_value from = integer(k, LILAC_SIMT_I32, 0x3F400000 + 0x7FFFFF);
+    lilac_simt_value field = op2(k, LILAC_SIMT_OP_SUB, from, i32_of(k, add(k, x, one)));
+    field = with(k, LILAC_SIMT_OP_AND, field, 0xFF800000);
+    lilac_simt_value scaled = f32_of(k, op2(k, LILAC_SIMT_OP_ADD, i32_of(k, x), field));
+    lilac_simt_value power = f32_of(k, with(k, LILAC_SIMT_OP_ADD, field, 0x3F800000));
+    lilac_simt_value f = add(k, rounded_down(k, LILAC_SIMT_OP_FADD, power, f32(k, -1.0)), scaled);
+    lilac_simt_value part = fma3(k, mul(k, f, SERIES(k, half_part, f)), f, f);
+    return fma3(k, as_float(k, field), f32(k, -LN_2 * 0x1p-23), part);
+}
