@@ -7,7 +7,9 @@
  *               of the factor
  *   log1p x     e of 1 + x, f = (2^-e - 1) + 2^-e x, so that no bit of x is lost; 3/4 ≤ 1 + f < 3/2
  *
- * The fast paths are for positive normal numbers. */
+ * A subnormal x is scaled by 2^24. log, log2 and log10 have no slow path: a branch between elements
+ * keeps ptxas from computing them one after another, and costs more registers than it saves
+ * instructions. */
 #include "f32.h"
 
 #define LOG10_2 0.30102999566398120
@@ -26,44 +28,14 @@ static lilac_simt_value as_float(math_builder *k, lilac_simt_value field) {
 
 /* f, and 2^23 e. */
 static lilac_simt_value split(math_builder *k, lilac_simt_value x, lilac_simt_value *exponent) {
-    lilac_simt_value bits = i32_of(k, x);
+    lilac_simt_value tiny = compare(k, LILAC_SIMT_LT, x, f32(k, 0x1p-126));
+    lilac_simt_value bits = i32_of(k, choose(k, tiny, mul(k, x, f32(k, 0x1p24)), x));
     lilac_simt_value field =
         with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SUB, bits, 0x3F2AAAAB), 0xFF800000);
-    *exponent = as_float(k, field);
+    lilac_simt_value scale = choose(k, tiny, f32(k, -24.0 * 0x1p23), f32(k, 0.0));
+    *exponent = add(k, as_float(k, field), scale);
     return sub(k, f32_of(k, op2(k, LILAC_SIMT_OP_SUB, bits, field)), f32(k, 1.0));
 }
-
-/* Not between the least normal number and infinity. */
-lilac_simt_value lilac_lower_f32_log_rare(math_builder *k, const lilac_simt_value *in) {
-    lilac_simt_value above_least = with(k, LILAC_SIMT_OP_SUB, i32_of(k, in[0]), 0x00800000);
-    return compare(k, LILAC_SIMT_UGE, above_least, integer(k, LILAC_SIMT_I32, 0x7F000000));
-}
-
-lilac_simt_value lilac_lower_f32_log(math_builder *k, const lilac_simt_value *in) {
-    lilac_simt_value exponent, f = split(k, in[0], &exponent);
-    lilac_simt_value part = fma3(k, mul(k, f, SERIES(k, third_part, f)), f, f);
-    return fma3(k, exponent, f32(k, LN_2 * 0x1p-23), part);
-}
-
-/* To another base: `high` and `low` are log e of it, `step` the log of 2. */
-static lilac_simt_value by_factor(math_builder *k, lilac_simt_value x, double high, double low,
-                                  double step) {
-    lilac_simt_value exponent, f = split(k, x, &exponent);
-    lilac_simt_value tail = mul(k, mul(k, f, SERIES(k, third_part, f)), f);
-    lilac_simt_value part = fma3(k, tail, f32(k, high), mul(k, f, f32(k, low)));
-    part = fma3(k, f, f32(k, high), part);
-    return fma3(k, exponent, f32(k, step * 0x1p-23), part);
-}
-
-lilac_simt_value lilac_lower_f32_log2(math_builder *k, const lilac_simt_value *in) {
-    return by_factor(k, in[0], LOG2_E_HIGH, LOG2_E_LOW, 1.0);
-}
-
-lilac_simt_value lilac_lower_f32_log10(math_builder *k, const lilac_simt_value *in) {
-    return by_factor(k, in[0], 0x1.bcb7b2p-2, -0x1.5b235ep-27, LOG10_2);
-}
-
-/* ---- all arguments -------------------------------------------------------------------------- */
 
 /* log x where x is not a positive number: x ∞ + ∞ of a negative number, infinity and NaN. */
 static lilac_simt_value special(math_builder *k, lilac_simt_value x, lilac_simt_value result) {
@@ -74,26 +46,28 @@ static lilac_simt_value special(math_builder *k, lilac_simt_value x, lilac_simt_
     return choose(k, compare(k, LILAC_SIMT_EQ, x, f32(k, 0.0)), f32(k, -INFINITE), result);
 }
 
-/* By the fast path of 2^24 x where x is subnormal; `step`: the log of 2. */
-static lilac_simt_value slow(math_builder *k, lilac_lower_function fast, double step,
-                             lilac_simt_value x) {
-    lilac_simt_value tiny = compare(k, LILAC_SIMT_LT, x, f32(k, 0x1p-126));
-    lilac_simt_value number = choose(k, tiny, mul(k, x, f32(k, 0x1p24)), x);
-    lilac_simt_value result = fast(k, &number);
-    result = choose(k, tiny, sub(k, result, f32(k, 24.0 * step)), result);
-    return special(k, x, result);
+lilac_simt_value lilac_lower_f32_log(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value exponent, f = split(k, in[0], &exponent);
+    lilac_simt_value part = fma3(k, mul(k, f, SERIES(k, third_part, f)), f, f);
+    return special(k, in[0], fma3(k, exponent, f32(k, LN_2 * 0x1p-23), part));
 }
 
-lilac_simt_value lilac_lower_f32_log_slow(math_builder *k, const lilac_simt_value *in) {
-    return slow(k, lilac_lower_f32_log, LN_2, in[0]);
+/* To another base: `high` and `low` are log e of it, `step` the log of 2. */
+static lilac_simt_value by_factor(math_builder *k, lilac_simt_value x, double high, double low,
+                                  double step) {
+    lilac_simt_value exponent, f = split(k, x, &exponent);
+    lilac_simt_value tail = mul(k, mul(k, f, SERIES(k, third_part, f)), f);
+    lilac_simt_value part = fma3(k, tail, f32(k, high), mul(k, f, f32(k, low)));
+    part = fma3(k, f, f32(k, high), part);
+    return special(k, x, fma3(k, exponent, f32(k, step * 0x1p-23), part));
 }
 
-lilac_simt_value lilac_lower_f32_log2_slow(math_builder *k, const lilac_simt_value *in) {
-    return slow(k, lilac_lower_f32_log2, 1.0, in[0]);
+lilac_simt_value lilac_lower_f32_log2(math_builder *k, const lilac_simt_value *in) {
+    return by_factor(k, in[0], LOG2_E_HIGH, LOG2_E_LOW, 1.0);
 }
 
-lilac_simt_value lilac_lower_f32_log10_slow(math_builder *k, const lilac_simt_value *in) {
-    return slow(k, lilac_lower_f32_log10, LOG10_2, in[0]);
+lilac_simt_value lilac_lower_f32_log10(math_builder *k, const lilac_simt_value *in) {
+    return by_factor(k, in[0], 0x1.bcb7b2p-2, -0x1.5b235ep-27, LOG10_2);
 }
 
 /* ---- log(1 + x) ----------------------------------------------------------------------------- */
