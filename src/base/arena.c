@@ -75,8 +75,9 @@ void lilac_arena_destroy(lilac_arena *arena) {
 
 static void open_chunk(lilac_arena *arena, size_t least) {
     size_t size = arena->next_size > least ? arena->next_size : least;
-    chunk *c = zeroed(sizeof(chunk) + size);
+    chunk *c = lilac_heap_grow(NULL, sizeof(chunk) + size);
     c->size = size;
+    c->used = 0;
     c->previous = arena->current;
     arena->current = c;
     if (arena->next_size < LARGEST_CHUNK) {
@@ -97,7 +98,7 @@ void *lilac_arena_alloc(lilac_arena *arena, size_t size) {
     void *memory = c->bytes + c->used;
     c->used += size;
     arena->used += size;
-    return memory;
+    return memset(memory, 0, size);
 }
 
 char *lilac_arena_copy(lilac_arena *arena, const char *bytes, size_t length) {
