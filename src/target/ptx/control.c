@@ -14,8 +14,9 @@
  *   end:
  *
  * Conditions are uniform, so branches are bra.uni. But ptxas unrolls a loop, so that loads of several
- * iterations are in flight, only if the branch back is not marked uniform. It is a plain bra unless a
- * store, a barrier or an exchange between threads keeps loads in their iteration. A loop's results
+ * iterations are in flight, only if the branch back is not marked uniform. It is a plain bra in loops
+ * that load from global memory, unless a store, a barrier or an exchange between threads keeps the
+ * loads in their iteration. A loop's results
  * are its carried registers, a while's are the registers of what is passed to "after". As in MLIR, a
  * loop whose counter overflows has no meaning.
  *
@@ -106,20 +107,23 @@ static void branch_unless(lilac_ptx_emitter *e, lilac_ptx_piece condition, const
     lilac_ptx_branch(e, kind, number);
 }
 
-/* Is there an instruction that loads of other iterations must not pass? */
-static bool keeps_loads(const lilac_simt_body *body) {
+/* The traits that some instruction of the body has. */
+static uint32_t traits_in(const lilac_simt_body *body) {
+    uint32_t traits = 0;
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        const lilac_simt_op_info *info = lilac_simt_op_info_get((lilac_simt_opcode)i->code);
-        if (info->traits & (LILAC_SIMT_CONVERGENT | LILAC_SIMT_SYNC | LILAC_SIMT_WRITES)) {
-            return true;
-        }
+        traits |= lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits;
         for (uint32_t k = 0; k < i->body_count; k++) {
-            if (keeps_loads(i->bodies[k])) {
-                return true;
-            }
+            traits |= traits_in(i->bodies[k]);
         }
     }
-    return false;
+    return traits;
+}
+
+/* Does a loop load from global memory, with nothing that keeps the loads in their iteration? */
+static bool gains_by_unrolling(const lilac_simt_body *body) {
+    const uint32_t loads = LILAC_SIMT_READS | LILAC_SIMT_GLOBAL;
+    const uint32_t keeps = LILAC_SIMT_CONVERGENT | LILAC_SIMT_SYNC | LILAC_SIMT_WRITES;
+    return (traits_in(body) & (loads | keeps)) == loads;
 }
 
 static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -159,10 +163,10 @@ static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_line3(e, wide ? "setp.lt.s64" : "setp.lt.s32", again, count,
                     lilac_ptx_operand(e, upper));
     lilac_ptx_guard(e, again, false);
-    if (keeps_loads(body)) {
-        lilac_ptx_branch(e, "loop", number);
-    } else {
+    if (gains_by_unrolling(body)) {
         lilac_ptx_diverging_branch(e, "loop", number);
+    } else {
+        lilac_ptx_branch(e, "loop", number);
     }
     lilac_ptx_label(e, "loop_end", number);
     for (uint32_t k = 0; k < i->result_count; k++) {
