@@ -156,6 +156,29 @@ static void print_types(lilac_text *out, const lilac_tile_attribute *types, bool
     }
 }
 
+/* "array<i32: 1, 2>" */
+static void print_integers(lilac_text *out, const lilac_tile_attribute *attribute) {
+    lilac_text_puts(out, "array<");
+    lilac_tile_print_type(out, attribute->type);
+    for (uint32_t i = 0; i < attribute->count; i++) {
+        lilac_text_puts(out, i ? ", " : ": ");
+        print_bits(out, attribute->type->scalar, attribute->integers[i]);
+    }
+    lilac_text_char(out, '>');
+}
+
+/* "dense<1> : tensor<4xi32>" */
+static void print_dense(lilac_text *out, const lilac_tile_attribute *attribute) {
+    lilac_text_puts(out, "dense<");
+    if (attribute->count == 1) {
+        print_bits(out, attribute->type->scalar, attribute->integers[0]);
+    } else {
+        print_lists(out, attribute, 0, 0);
+    }
+    lilac_text_puts(out, "> : ");
+    lilac_tile_print_type(out, attribute->type);
+}
+
 static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, bool elide) {
     switch (attribute->kind) {
     case LILAC_TILE_ATTR_UNIT:
@@ -182,23 +205,10 @@ static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, 
         lilac_tile_print_type(out, attribute->type);
         return;
     case LILAC_TILE_ATTR_INTEGERS:
-        lilac_text_puts(out, "array<");
-        lilac_tile_print_type(out, attribute->type);
-        for (uint32_t i = 0; i < attribute->count; i++) {
-            lilac_text_puts(out, i ? ", " : ": ");
-            print_bits(out, attribute->type->scalar, attribute->integers[i]);
-        }
-        lilac_text_char(out, '>');
+        print_integers(out, attribute);
         return;
     case LILAC_TILE_ATTR_DENSE:
-        lilac_text_puts(out, "dense<");
-        if (attribute->count == 1) {
-            print_bits(out, attribute->type->scalar, attribute->integers[0]);
-        } else {
-            print_lists(out, attribute, 0, 0);
-        }
-        lilac_text_puts(out, "> : ");
-        lilac_tile_print_type(out, attribute->type);
+        print_dense(out, attribute);
         return;
     case LILAC_TILE_ATTR_ARRAY:
         lilac_text_char(out, '[');

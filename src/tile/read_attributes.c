@@ -428,6 +428,31 @@ static bool read_keywords(tile_reader *reader, lilac_tile_attribute *attribute) 
     return good && lilac_scanner_expect(scan, '>');
 }
 
+/* A value that begins with a punctuation character. */
+static bool read_punctuated(tile_reader *reader, lilac_tile_attribute *attribute, uint32_t depth) {
+    lilac_scanner *scan = &reader->scan;
+    if (scan->punctuation == '-') {
+        return read_number(reader, attribute);
+    }
+    if (scan->punctuation == '[') {
+        return read_array(reader, attribute, depth);
+    }
+    if (scan->punctuation == '(') {
+        return read_function_type(reader, attribute);
+    }
+    if (scan->punctuation == '{') {
+        lilac_tile_attributes inner = {0};
+        if (!read_dictionary(reader, &inner, depth + 1)) {
+            return false;
+        }
+        attribute->kind = LILAC_TILE_ATTR_DICTIONARY;
+        attribute->count = inner.count;
+        attribute->elements = inner.list;
+        return true;
+    }
+    return lilac_scanner_expected(scan, "an attribute");
+}
+
 static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uint32_t depth) {
     lilac_scanner *scan = &reader->scan;
     if (depth > TILE_MAX_ATTRIBUTE_DEPTH) {
@@ -454,26 +479,7 @@ static bool read_value(tile_reader *reader, lilac_tile_attribute *attribute, uin
         }
         return read_keywords(reader, attribute);
     case LILAC_TOKEN_PUNCTUATION:
-        if (scan->punctuation == '-') {
-            return read_number(reader, attribute);
-        }
-        if (scan->punctuation == '[') {
-            return read_array(reader, attribute, depth);
-        }
-        if (scan->punctuation == '(') {
-            return read_function_type(reader, attribute);
-        }
-        if (scan->punctuation == '{') {
-            lilac_tile_attributes inner = {0};
-            if (!read_dictionary(reader, &inner, depth + 1)) {
-                return false;
-            }
-            attribute->kind = LILAC_TILE_ATTR_DICTIONARY;
-            attribute->count = inner.count;
-            attribute->elements = inner.list;
-            return true;
-        }
-        return lilac_scanner_expected(scan, "an attribute");
+        return read_punctuated(reader, attribute, depth);
     case LILAC_TOKEN_WORD:
         if (tile_token_is(scan, "true") || tile_token_is(scan, "false")) {
             return read_number(reader, attribute);

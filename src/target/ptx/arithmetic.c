@@ -217,33 +217,65 @@ static void begin_directed(lilac_ptx_emitter *e, const char *stem, lilac_roundin
     lilac_ptx_begin(e, text);
 }
 
-void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    lilac_simt_type type = type_of(e, i->result);
+static bool propagates_nan(const lilac_simt_instruction *i) {
+    return (i->code == LILAC_SIMT_OP_FMIN || i->code == LILAC_SIMT_OP_FMAX) &&
+           (i->flags & LILAC_SIMT_PROPAGATE_NAN) != 0;
+}
+
+/* Operations for which PTX has no one instruction of this type. False: none of them. */
+static bool is_sequence(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
+                        lilac_simt_type type) {
+    bool is_bf16 = type == LILAC_SIMT_BF16 || type == LILAC_SIMT_BF16X2;
     if (i->code == LILAC_SIMT_OP_POPC || i->code == LILAC_SIMT_OP_CLZ) {
         count_bits(e, i);
-        return;
-    }
-    if (type == LILAC_SIMT_I1) {
+    } else if (type == LILAC_SIMT_I1) {
         lilac_ptx_boolean(e, i);
-        return;
-    }
-    const mnemonic *rule = &mnemonics[i->code];
-    bool is_bf16 = type == LILAC_SIMT_BF16 || type == LILAC_SIMT_BF16X2;
-    if (is_bf16 && !lilac_arch_has(e->arch, LILAC_HAS_BF16_ARITHMETIC) &&
-        (i->code == LILAC_SIMT_OP_FADD || i->code == LILAC_SIMT_OP_FSUB ||
-         i->code == LILAC_SIMT_OP_FMUL)) {
+    } else if (is_bf16 && !lilac_arch_has(e->arch, LILAC_HAS_BF16_ARITHMETIC) &&
+               (i->code == LILAC_SIMT_OP_FADD || i->code == LILAC_SIMT_OP_FSUB ||
+                i->code == LILAC_SIMT_OP_FMUL)) {
         bf16_by_fma(e, i);
-        return;
-    }
-    if (type == LILAC_SIMT_I8 &&
-        (i->code == LILAC_SIMT_OP_MULHI_S || i->code == LILAC_SIMT_OP_MULHI_U)) {
+    } else if (type == LILAC_SIMT_I8 &&
+               (i->code == LILAC_SIMT_OP_MULHI_S || i->code == LILAC_SIMT_OP_MULHI_U)) {
         high_product_of_bytes(e, i);
-        return;
-    }
-    bool extremum = i->code == LILAC_SIMT_OP_FMIN || i->code == LILAC_SIMT_OP_FMAX;
-    bool nan = extremum && (i->flags & LILAC_SIMT_PROPAGATE_NAN);
-    if (nan && type == LILAC_SIMT_F64) {
+    } else if (type == LILAC_SIMT_F64 && propagates_nan(i)) {
         f64_nan_extremum(e, i);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* The instruction up to its operands: "add.rn.ftz.f32". */
+static void begin_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
+                             lilac_simt_type type, bool fixed) {
+    const mnemonic *rule = &mnemonics[i->code];
+    bool approximate =
+        rule->approximate && (i->flags & LILAC_SIMT_APPROXIMATE) && type == LILAC_SIMT_F32;
+    const char *stem = approximate ? rule->approximate : rule->stem;
+    if (may_join(e, i)) {
+        stem = i->code == LILAC_SIMT_OP_FADD ? "add" : "sub";
+    }
+    if (lilac_simt_op_rounds((lilac_simt_opcode)i->code) && i->detail != LILAC_ROUND_NEAREST_EVEN) {
+        begin_directed(e, stem, (lilac_rounding)i->detail);
+    } else {
+        lilac_ptx_begin(e, stem);
+    }
+    /* As in the simulator, ftz is a word about f32 only. */
+    if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH) {
+        put_string(&e->code, ".ftz");
+    }
+    if (propagates_nan(i)) {
+        put_string(&e->code, ".NaN");
+    }
+    if (!fixed) {
+        put_string(&e->code, suffixes[rule->suffix][type]);
+    }
+}
+
+void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    lilac_simt_type type = type_of(e, i->result);
+    const mnemonic *rule = &mnemonics[i->code];
+    if (is_sequence(e, i, type)) {
         return;
     }
     bool fixed = i->code == LILAC_SIMT_OP_MULWIDE_S || i->code == LILAC_SIMT_OP_MULWIDE_U;
@@ -268,28 +300,7 @@ void lilac_ptx_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction *i)
         }
     }
     operands[0] = lilac_ptx_define(e, i->result);
-
-    bool approximate =
-        rule->approximate && (i->flags & LILAC_SIMT_APPROXIMATE) && type == LILAC_SIMT_F32;
-    const char *stem = approximate ? rule->approximate : rule->stem;
-    if (may_join(e, i)) {
-        stem = i->code == LILAC_SIMT_OP_FADD ? "add" : "sub";
-    }
-    if (lilac_simt_op_rounds((lilac_simt_opcode)i->code) && i->detail != LILAC_ROUND_NEAREST_EVEN) {
-        begin_directed(e, stem, (lilac_rounding)i->detail);
-    } else {
-        lilac_ptx_begin(e, stem);
-    }
-    /* As in the simulator, ftz is a word about f32 only. */
-    if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH) {
-        put_string(&e->code, ".ftz");
-    }
-    if (nan) {
-        put_string(&e->code, ".NaN");
-    }
-    if (!fixed) {
-        put_string(&e->code, suffixes[rule->suffix][type]);
-    }
+    begin_arithmetic(e, i, type, fixed);
     lilac_ptx_finish(e, count + 1, operands);
 }
 

@@ -82,6 +82,26 @@ static void give_zeros(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     }
 }
 
+/* The instruction up to its operands: "atom.global.gpu.acq_rel.add.v2.f32". */
+static void begin_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i, uint32_t count,
+                         lilac_simt_type type) {
+    bool swaps = i->code == LILAC_SIMT_OP_CAS_GLOBAL;
+    const char *suffix = "";
+    const char *what = swaps ? ".cas" : operation(i->detail, type, &suffix);
+    lilac_ptx_begin(e, i->code == LILAC_SIMT_OP_ATOMIC_SHARED ? "atom.shared" : "atom.global");
+    put_string(&e->code, swaps ? order_text[i->order] : scope_text[i->scope]);
+    put_string(&e->code, swaps ? scope_text[i->scope] : order_text[i->order]);
+    put_string(&e->code, what);
+    if (swaps) {
+        put_string(&e->code, ".b");
+        lilac_ptx_put_unsigned(&e->code, lilac_simt_type_bits(type));
+    }
+    if (count > 1) {
+        put_string(&e->code, count == 2 ? ".v2" : ".v4");
+    }
+    put_string(&e->code, suffix);
+}
+
 void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     bool swaps = i->code == LILAC_SIMT_OP_CAS_GLOBAL;
     bool predicated = i->operand_count > 1 && type_of(e, i->operands[1]) == LILAC_SIMT_I1;
@@ -115,8 +135,6 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_piece compare = swaps ? lilac_ptx_register(e, values[0]) : PIECE("");
     lilac_ptx_piece place = lilac_ptx_concatenate(
         e, 3, (lilac_ptx_piece[]){PIECE("["), lilac_ptx_address(e, i), PIECE("]")});
-    const char *suffix = "";
-    const char *what = swaps ? ".cas" : operation(i->detail, type, &suffix);
     /* ptxas 12 and 13 crash on additions of bf16 with no destination. */
     bool nowhere = i->result_count == 0 && (swaps || !bfloat);
     for (uint32_t k = 0; k < count && !nowhere && i->result_count == 0; k++) {
@@ -126,18 +144,7 @@ void lilac_ptx_atomic(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         give_zeros(e, i);
         lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
     }
-    lilac_ptx_begin(e, i->code == LILAC_SIMT_OP_ATOMIC_SHARED ? "atom.shared" : "atom.global");
-    put_string(&e->code, swaps ? order_text[i->order] : scope_text[i->scope]);
-    put_string(&e->code, swaps ? scope_text[i->scope] : order_text[i->order]);
-    put_string(&e->code, what);
-    if (swaps) {
-        put_string(&e->code, ".b");
-        lilac_ptx_put_unsigned(&e->code, lilac_simt_type_bits(type));
-    }
-    if (count > 1) {
-        put_string(&e->code, count == 2 ? ".v2" : ".v4");
-    }
-    put_string(&e->code, suffix);
+    begin_atomic(e, i, count, type);
     lilac_ptx_piece operands[4];
     uint32_t n = 0;
     operands[n++] = nowhere ? PIECE("_") : count > 1 ? lilac_ptx_tuple(e, count, olds) : olds[0];

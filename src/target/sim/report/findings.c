@@ -148,9 +148,8 @@ static void report_wgmma(lilac_context *context, const lilac_sim_finding *f, lil
         break;
     case FINDING_WGMMA_SERIALISED:
         id = "wgmma-serialised";
-        lilac_text_puts(text,
-                        "copies a result of a wgmma in flight to another register: assemblers "
-                        "serialise the wgmmas of such a kernel");
+        lilac_text_puts(text, "copies a result of a wgmma in flight to another register: "
+                              "assemblers serialise the wgmmas of such a kernel");
         break;
     case FINDING_WGMMA_OPERAND:
         id = "wgmma-operand-changed";
