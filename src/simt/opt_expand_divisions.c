@@ -233,9 +233,9 @@ static lilac_simt_value expand_shared(const division *v, lilac_simt_opcode code,
     uint32_t sign = v->width - 1;
     bool first = is_signed && lilac_simt_possible(v->b, x) >> sign != 0;
     bool second = is_signed && lilac_simt_possible(v->b, d) >> sign != 0;
-    uint32_t enough = v->width == 64   ? ENOUGH_WIDE
-                      : first | second ? ENOUGH_SIGNED
-                                       : ENOUGH_UNSIGNED;
+    uint32_t enough = v->width == 64    ? ENOUGH_WIDE
+                      : first || second ? ENOUGH_SIGNED
+                                        : ENOUGH_UNSIGNED;
     uint64_t c;
     if (v->width < 32 || uses < enough || constant(v->b, x, &c)) {
         return 0; /* a constant dividend: the reciprocal itself */
