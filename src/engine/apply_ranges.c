@@ -12,22 +12,6 @@
 
 #include <string.h>
 
-/* The unsigned operation that equals a signed one on numbers that are not negative; NONE: another one.
- */
-static lilac_tile_opcode unsigned_of(uint32_t code) {
-    switch (code) {
-    case LILAC_TILE_OP_ARITH_DIVSI:
-    case LILAC_TILE_OP_ARITH_FLOORDIVSI:
-        return LILAC_TILE_OP_ARITH_DIVUI;
-    case LILAC_TILE_OP_ARITH_CEILDIVSI:
-        return LILAC_TILE_OP_ARITH_CEILDIVUI;
-    case LILAC_TILE_OP_ARITH_REMSI:
-        return LILAC_TILE_OP_ARITH_REMUI;
-    default:
-        return LILAC_TILE_OP_NONE;
-    }
-}
-
 static bool is_integer(const lilac_tile_value *value) {
     const lilac_tile_type *element = lilac_tile_element(value->type);
     return element->kind == LILAC_TILE_SCALAR && !lilac_scalar_is_float(element->scalar) &&
@@ -42,8 +26,8 @@ static bool decide(lilac_range a, lilac_range b, bool equal, int64_t *answer) {
     return always || never;
 }
 
-static bool decide_comparison(const lilac_tile_op *op, lilac_range a, lilac_range b,
-                              int64_t *answer) {
+static bool decide_predicate(const lilac_tile_op *op, lilac_range a, lilac_range b,
+                             int64_t *answer) {
     lilac_name predicate = lilac_tile_find_text(&op->attributes, "predicate");
     if (predicate == NULL || !is_integer(op->operands[0].value)) {
         return false;
@@ -61,37 +45,64 @@ static bool decide_comparison(const lilac_tile_op *op, lilac_range a, lilac_rang
     return predicate[1] == 'l' ? decide(a, b, equal, answer) : decide(b, a, equal, answer);
 }
 
-/* The operand that is the result of a minimum or maximum; NULL: either may be. */
-static lilac_tile_value *extreme(const lilac_tile_op *op, lilac_range a, lilac_range b) {
+/* ---- the column `rewrite` of the rows RANGED -------------------------------------------------- */
+
+static void rewrite_comparison(lilac_range_result *result, const lilac_tile_op *op, lilac_range a,
+                               lilac_range b) {
+    result->constant = decide_predicate(op, a, b, &result->value);
+}
+
+/* A minimum or maximum, where one of the operands always is the result. */
+static void rewrite_extreme(lilac_range_result *result, const lilac_tile_op *op, lilac_range a,
+                            lilac_range b) {
     bool is_unsigned =
         op->code == LILAC_TILE_OP_ARITH_MINUI || op->code == LILAC_TILE_OP_ARITH_MAXUI;
     bool smaller = op->code == LILAC_TILE_OP_ARITH_MINUI || op->code == LILAC_TILE_OP_ARITH_MINSI;
-    if (is_unsigned && (a.low < 0 || b.low < 0)) {
-        return NULL;
-    }
-    if (a.high <= b.low) {
-        return op->operands[smaller ? 0 : 1].value;
-    }
-    return b.high <= a.low ? op->operands[smaller ? 1 : 0].value : NULL;
-}
-
-/* x % b and x & (2^k - 1) where x is below b or 2^k; x / b is then 0. */
-static void reduce(lilac_range_result *result, const lilac_tile_op *op, lilac_range a,
-                   lilac_range b) {
-    bool mask = op->code == LILAC_TILE_OP_ARITH_ANDI;
-    bool below = a.low >= 0 && (mask ? b.low == b.high && b.low > 0 && b.low < INT64_MAX &&
-                                           is_power_of_two((uint64_t)b.low + 1) && a.high <= b.low
-                                     : a.high < b.low);
-    if (!below) {
+    if (!is_integer(&op->results[0]) || (is_unsigned && (a.low < 0 || b.low < 0))) {
         return;
     }
-    if (op->code == LILAC_TILE_OP_ARITH_DIVUI || op->code == LILAC_TILE_OP_ARITH_DIVSI) {
-        result->constant = true;
-        result->value = 0;
-    } else {
+    if (a.high <= b.low) {
+        result->same = op->operands[smaller ? 0 : 1].value;
+    } else if (b.high <= a.low) {
+        result->same = op->operands[smaller ? 1 : 0].value;
+    }
+}
+
+/* x / b where x is below b. */
+static void rewrite_quotient(lilac_range_result *result, const lilac_tile_op *op, lilac_range a,
+                             lilac_range b) {
+    result->constant = is_integer(&op->results[0]) && a.low >= 0 && a.high < b.low;
+    result->value = 0;
+}
+
+/* x % b where x is below b. */
+static void rewrite_remainder(lilac_range_result *result, const lilac_tile_op *op, lilac_range a,
+                              lilac_range b) {
+    if (is_integer(&op->results[0]) && a.low >= 0 && a.high < b.low) {
         result->same = op->operands[0].value;
     }
 }
+
+/* x & (2^k - 1) where x is below 2^k. */
+static void rewrite_mask(lilac_range_result *result, const lilac_tile_op *op, lilac_range a,
+                         lilac_range b) {
+    bool mask =
+        b.low == b.high && b.low > 0 && b.low < INT64_MAX && is_power_of_two((uint64_t)b.low + 1);
+    if (is_integer(&op->results[0]) && mask && a.low >= 0 && a.high <= b.low) {
+        result->same = op->operands[0].value;
+    }
+}
+
+typedef void range_rewrite(lilac_range_result *result, const lilac_tile_op *op, lilac_range a,
+                           lilac_range b);
+
+static const struct {
+    range_rewrite *rewrite;
+    uint32_t natural; /* an opcode */
+} rules[LILAC_TILE_OP_COUNT] = {
+#define RANGED(code, rewrite, natural) [LILAC_TILE_OP_##code] = {rewrite, LILAC_TILE_OP_##natural},
+#include <lilac/operations.def>
+};
 
 lilac_range_result lilac_engine_apply_ranges(lilac_tile_op *op, const lilac_range *ranges) {
     lilac_range_result result = {0};
@@ -100,30 +111,13 @@ lilac_range_result lilac_engine_apply_ranges(lilac_tile_op *op, const lilac_rang
     }
     const lilac_range a = ranges[op->operands[0].value->id];
     const lilac_range b = ranges[op->operands[1].value->id];
-    lilac_tile_opcode code = unsigned_of(op->code);
-    if (code != LILAC_TILE_OP_NONE && a.low >= 0 && b.low >= 0 && b.high > 0) {
-        op->code = code;
+    const uint32_t natural = rules[op->code].natural;
+    if (natural != LILAC_TILE_OP_NONE && a.low >= 0 && b.low >= 0 && b.high > 0) {
+        op->code = (lilac_tile_opcode)natural;
         result.changed = true;
     }
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_CMPI:
-        result.constant = decide_comparison(op, a, b, &result.value);
-        break;
-    case LILAC_TILE_OP_ARITH_MINSI:
-    case LILAC_TILE_OP_ARITH_MAXSI:
-    case LILAC_TILE_OP_ARITH_MINUI:
-    case LILAC_TILE_OP_ARITH_MAXUI:
-        result.same = is_integer(&op->results[0]) ? extreme(op, a, b) : NULL;
-        break;
-    case LILAC_TILE_OP_ARITH_DIVUI:
-    case LILAC_TILE_OP_ARITH_REMUI:
-    case LILAC_TILE_OP_ARITH_ANDI:
-        if (is_integer(&op->results[0])) {
-            reduce(&result, op, a, b);
-        }
-        break;
-    default:
-        break;
+    if (rules[op->code].rewrite != NULL) {
+        rules[op->code].rewrite(&result, op, a, b);
     }
     return result;
 }

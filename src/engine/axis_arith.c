@@ -733,15 +733,14 @@ static bool is_steady_load(const lilac_tile_op *op) {
 }
 
 bool lilac_axis_is_function(const lilac_tile_op *op) {
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_LOAD:
+    if (facts_of[op->code] == facts_load) {
         return is_steady_load(op);
-    case LILAC_TILE_OP_TT_EXTERN_ELEMENTWISE:
-        return lilac_tile_find_integer(&op->attributes, "pure", 0) != 0;
-    default:
-        return facts_of[op->code] != NULL &&
-               (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_ELEMENTWISE) != 0;
     }
+    if (facts_of[op->code] == facts_extern) {
+        return lilac_tile_find_integer(&op->attributes, "pure", 0) != 0;
+    }
+    return facts_of[op->code] != NULL &&
+           (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_ELEMENTWISE) != 0;
 }
 
 void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,

@@ -72,6 +72,11 @@ static int64_t largest_unsigned(uint32_t bits) {
 
 /* ---- sums and products ------------------------------------------------------------------ */
 
+static const bool is_grid_operation[LILAC_TILE_OP_COUNT] = {
+#define GRID(code) [LILAC_TILE_OP_##code] = true,
+#include <lilac/operations.def>
+};
+
 /* Is the value computed from program ids, numbers of programs and small constants by sums and
  * products? */
 static bool is_grid_index(const lilac_tile_value *value, uint32_t depth) {
@@ -80,22 +85,14 @@ static bool is_grid_index(const lilac_tile_value *value, uint32_t depth) {
     if (op == NULL || depth == 0) {
         return false;
     }
-    switch (op->code) {
-    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
-    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
-        return true;
-    case LILAC_TILE_OP_ARITH_CONSTANT:
-        return lilac_tile_constant(value, &number) && number >= 0 && number <= MOST_FACTOR;
-    case LILAC_TILE_OP_ARITH_MULI:
-    case LILAC_TILE_OP_ARITH_ADDI:
-        return is_grid_index(op->operands[0].value, depth - 1) &&
-               is_grid_index(op->operands[1].value, depth - 1);
-    case LILAC_TILE_OP_TT_SPLAT:
-    case LILAC_TILE_OP_ARITH_EXTSI:
-        return is_grid_index(op->operands[0].value, depth - 1);
-    default:
-        return false;
+    if (lilac_tile_constant(value, &number)) {
+        return number >= 0 && number <= MOST_FACTOR;
     }
+    bool all = is_grid_operation[op->code];
+    for (uint32_t i = 0; i < op->operand_count && all; i++) {
+        all = is_grid_index(op->operands[i].value, depth - 1);
+    }
+    return all;
 }
 
 /* The range of a sum or product of grid indices: up to the largest multiple of a constant factor. */
