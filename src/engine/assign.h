@@ -96,7 +96,7 @@ typedef struct blocked_shape {
     const uint32_t *order;
     int64_t vector;
     int64_t tile;    /* 0 is 1 */
-    int64_t lanes;   /* most lanes along order[0] while other dimensions have room; 0: no limit */
+    int64_t lanes;   /* limit of lanes along order[0], unless they fit nowhere else; 0: none */
     bool slow_warps; /* warps along the last dimensions of the order first */
     bool copies;     /* full vectors even if the threads outnumber them and some hold copies */
 } blocked_shape;
@@ -199,11 +199,6 @@ struct assignment {
 };
 
 /* assign_layouts.c */
-/* Is the operation so expensive that its result is converted rather than computed twice? */
-bool lilac_assign_is_expensive(lilac_tile_opcode code);
-/* The estimated number of simple instructions that compute one element of the result. Special
- * functions have a fraction of the throughput; a division of integers is a sequence. */
-int64_t lilac_assign_issues(const lilac_tile_op *op);
 /* About how often the regions of an operation run that itself runs `weight` times. */
 int64_t lilac_assign_inner_weight(const lilac_tile_op *op, int64_t weight);
 

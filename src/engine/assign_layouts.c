@@ -19,32 +19,6 @@
 
 #include <string.h>
 
-/* ---- costs ------------------------------------------------------------------------------ */
-
-static const uint8_t cost_of[LILAC_TILE_OP_COUNT] = {
-#define OPERATION(code, cost, layout, facts, strides, range, fold, lower, reference)               \
-    [LILAC_TILE_OP_##code] = LILAC_TILE_COST_##cost,
-#include <lilac/operations.def>
-};
-
-bool lilac_assign_is_expensive(lilac_tile_opcode code) {
-    return cost_of[code] == LILAC_TILE_COST_SPECIAL;
-}
-
-int64_t lilac_assign_issues(const lilac_tile_op *op) {
-    /* `wide`: log2 of the factor for results with more than 32 bits */
-    static const struct {
-        uint8_t count, wide;
-    } issues[] = {[LILAC_TILE_COST_SIMPLE] = {1, 1},
-                  [LILAC_TILE_COST_CONVERT] = {4, 0},
-                  [LILAC_TILE_COST_SPECIAL] = {8, 1},
-                  [LILAC_TILE_COST_DIVIDE] = {16, 2},
-                  [LILAC_TILE_COST_PROGRAM] = {32, 0}};
-    bool words = op->result_count > 0 && lilac_tile_element_bits(op->results[0].type) > 32;
-    lilac_tile_cost cost = (lilac_tile_cost)cost_of[op->code];
-    return (int64_t)issues[cost].count << (words ? issues[cost].wide : 0);
-}
-
 /* ---- listing ---------------------------------------------------------------------------- */
 
 /* Numbers of operations, anchors and tensors of a function. */
@@ -183,11 +157,10 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
  * and a shift. */
 static uint32_t repeated_issues(const lilac_tile_op *op) {
     int64_t divisor;
-    if (cost_of[op->code] == LILAC_TILE_COST_DIVIDE &&
-        lilac_tile_constant(op->operands[1].value, &divisor)) {
+    if (lilac_tile_divides(op->code) && lilac_tile_constant(op->operands[1].value, &divisor)) {
         return 4;
     }
-    return (uint32_t)lilac_assign_issues(op);
+    return (uint32_t)lilac_engine_issues(op);
 }
 
 /* The chain of cheap values that a value is computed from. */
@@ -239,7 +212,7 @@ static bool is_cheap(const assignment *a, cheap_chains *chains, const listed_op 
     }
     if ((listed->relation->rule != RULE_SAME && listed->relation->rule != RULE_SHAPE) ||
         !(lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) ||
-        lilac_assign_is_expensive(op->code)) {
+        lilac_engine_is_expensive(op->code)) {
         return false;
     }
     for (uint32_t i = 0; i < op->operand_count; i++) {

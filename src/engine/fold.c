@@ -244,3 +244,43 @@ bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t
     *result = lilac_scalar_signed(scalar_of(&op->results[0]), bits);
     return true;
 }
+
+bool lilac_engine_fold_scalar(const lilac_tile_op *op, int64_t *result) {
+    int64_t values[3];
+    if (op->result_count != 1 || op->results[0].type->kind != LILAC_TILE_SCALAR ||
+        op->operand_count == 0 || op->operand_count > 3) {
+        return false;
+    }
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        if (lilac_tile_is_tensor(op->operands[i].value->type) ||
+            !lilac_tile_constant(op->operands[i].value, &values[i])) {
+            return false;
+        }
+    }
+    return lilac_engine_fold(op, values, result);
+}
+
+lilac_tile_op *lilac_engine_make_constant(lilac_tile_module *module, lilac_tile_op *place,
+                                          const lilac_tile_type *type, int64_t value) {
+    lilac_tile_op *op = lilac_tile_op_create(module, LILAC_TILE_OP_ARITH_CONSTANT, 0, NULL, 1,
+                                             &type, 0, place->location);
+    lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
+                                      .name = lilac_intern_string(module->context, "value"),
+                                      .type = type,
+                                      .integer = value};
+    if (lilac_tile_is_tensor(type)) {
+        int64_t *element = lilac_arena_new(module->arena, int64_t);
+        *element = lilac_tile_element(type)->scalar == LILAC_I1 ? value != 0 : value;
+        attribute.kind = LILAC_TILE_ATTR_DENSE;
+        attribute.integer = 0;
+        attribute.count = 1;
+        attribute.integers = element;
+    } else if (type->scalar == LILAC_I1) {
+        attribute.kind = LILAC_TILE_ATTR_BOOL;
+        attribute.integer = value != 0;
+    }
+    lilac_tile_set_attribute(module, &op->attributes, &attribute);
+    op->position = place->position;
+    lilac_tile_insert_before(place, op);
+    return op;
+}

@@ -13,37 +13,6 @@
 
 #include <lilac/tile_loops.h>
 
-lilac_tile_value *lilac_engine_make_constant(lilac_tile_module *module, lilac_tile_op *place,
-                                             const lilac_tile_type *type, int64_t number) {
-    lilac_tile_op *op = lilac_tile_op_create(module, LILAC_TILE_OP_ARITH_CONSTANT, 0, NULL, 1,
-                                             &type, 0, place->location);
-    const lilac_tile_attribute value = {.kind = LILAC_TILE_ATTR_INTEGER,
-                                        .name = lilac_intern_string(module->context, "value"),
-                                        .type = type,
-                                        .integer =
-                                            lilac_scalar_signed(type->scalar, (uint64_t)number)};
-    op->position = place->position;
-    lilac_tile_set_attribute(module, &op->attributes, &value);
-    lilac_tile_insert_before(place, op);
-    return op->results;
-}
-
-/* The value of a scalar integer operation on constants. */
-static bool is_known(const lilac_tile_op *op, int64_t *result) {
-    int64_t values[3];
-    if (op->result_count != 1 || op->results[0].type->kind != LILAC_TILE_SCALAR ||
-        op->operand_count == 0 || op->operand_count > 3) {
-        return false;
-    }
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (lilac_tile_is_tensor(op->operands[i].value->type) ||
-            !lilac_tile_constant(op->operands[i].value, &values[i])) {
-            return false;
-        }
-    }
-    return lilac_engine_fold(op, values, result);
-}
-
 /* Replaces an scf.if by the operations of one of its regions. Returns the first of them, or the
  * operation after the scf.if if there are none. */
 static lilac_tile_op *take_region(lilac_tile_op *op, uint32_t region) {
@@ -79,10 +48,10 @@ void lilac_engine_fold_branches(lilac_tile_module *module, lilac_tile_block *blo
         if (op->code == LILAC_TILE_OP_SCF_IF && op->region_count == 2 &&
             lilac_tile_constant(op->operands[0].value, &value) && can_take(op, value == 0)) {
             next = take_region(op, value == 0);
-        } else if (op->region_count == 0 && is_known(op, &value)) {
-            lilac_tile_value *constant =
-                lilac_engine_make_constant(module, op, op->results[0].type, value);
-            lilac_tile_replace_uses(&op->results[0], constant);
+        } else if (op->region_count == 0 && lilac_engine_fold_scalar(op, &value)) {
+            const lilac_tile_type *type = op->results[0].type;
+            lilac_tile_op *constant = lilac_engine_make_constant(module, op, type, value);
+            lilac_tile_replace_uses(&op->results[0], &constant->results[0]);
             lilac_tile_remove(op);
         }
     }

@@ -4,9 +4,6 @@
 
 #include <lilac/tile.h>
 
-/* A new constant of a scalar integer type before `place`. */
-lilac_tile_value *lilac_engine_make_constant(lilac_tile_module *module, lilac_tile_op *place,
-                                             const lilac_tile_type *type, int64_t number);
 /* Replaces the scalar integer operations of a block whose operands are constants by constants, and
  * each scf.if with a constant condition by the operations of the region that it executes. Visits the
  * operations behind `before` (NULL: from the first on) and before `end` (NULL: to the last), not

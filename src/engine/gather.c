@@ -32,8 +32,8 @@ typedef struct gather_candidate {
     bool axis_first; /* the axis is the fastest dimension; otherwise the order of memory */
     bool axis_fast;  /* proposed only if memory is contiguous along the axis */
     candidate_vector vector;
-    int64_t lanes; /* most lanes along the fastest dimension, while other dimensions have room;
-                        0: no limit */
+    int64_t lanes; /* limit of lanes along the fastest dimension, unless the other lanes fit in no
+                      other dimension; 0: none */
 } gather_candidate;
 
 static const gather_candidate candidates[CANDIDATE_COUNT] = {

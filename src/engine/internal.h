@@ -14,11 +14,24 @@ static inline int64_t power_of_two_in(int64_t value) {
     return bits == 0 || low > (uint64_t)MAX_DIVISIBILITY ? MAX_DIVISIBILITY : (int64_t)low;
 }
 
+/* ---- costs.c ---------------------------------------------------------------------------- */
+
+/* Is the operation so expensive that its result is converted rather than computed twice? */
+bool lilac_engine_is_expensive(lilac_tile_opcode code);
+/* The estimated number of simple instructions that compute one element of the result. Special
+ * functions have a fraction of the throughput; a division of integers is a sequence. */
+int64_t lilac_engine_issues(const lilac_tile_op *op);
+
 /* ---- fold.c ----------------------------------------------------------------------------- */
 
 /* The signed value of an integer operation on signed constant operands. False: the operation is not
  * folded, or its value is undefined (division by zero, a shift by at least the width). */
 bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t *result);
+/* The same for a scalar operation whose operands are constants of the module. */
+bool lilac_engine_fold_scalar(const lilac_tile_op *op, int64_t *result);
+/* A new constant before `place`, with its position: an integer, or a tensor of equal integers. */
+lilac_tile_op *lilac_engine_make_constant(lilac_tile_module *module, lilac_tile_op *place,
+                                          const lilac_tile_type *type, int64_t value);
 
 /* ---- narrow_divisions.c ------------------------------------------------------------------ */
 

@@ -73,7 +73,7 @@ static void add_work(propagation *p) {
         const lilac_tile_op *op = listed->op;
         const layout_rule rule = listed->relation->rule;
         bool memory = rule == RULE_MEMORY;
-        int64_t work = rule == RULE_SAME ? lilac_assign_issues(op) : 0;
+        int64_t work = rule == RULE_SAME ? lilac_engine_issues(op) : 0;
         if (!memory && rule != RULE_SAME && rule != RULE_SHAPE) {
             continue;
         }
@@ -184,7 +184,7 @@ static uint32_t narrowest(const assignment *a, const lilac_tile_value *value, ui
     uint32_t bits = lilac_tile_element_bits(value->type);
     const lilac_tile_value *only = NULL;
     if (op == NULL || depth == 0 || op->result_count != 1 || op->region_count != 0 ||
-        lilac_assign_is_expensive(op->code) ||
+        lilac_engine_is_expensive(op->code) ||
         (lilac_tile_op_info_get(op->code)->traits & (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE)) !=
             (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE)) {
         return bits;

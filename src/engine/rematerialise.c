@@ -303,7 +303,7 @@ static int64_t work_of(const rewriting *r, const listed_op *listed) {
     }
     const lilac_arch *arch = r->a->target->arch;
     int64_t warps = lilac_tile_element_count(listed->op->results[0].type) / arch->warp_size + 1;
-    return warps * arch->costs->issue * lilac_assign_issues(listed->op) * listed->weight;
+    return warps * arch->costs->issue * lilac_engine_issues(listed->op) * listed->weight;
 }
 
 static int64_t conversion_price(rewriting *r, const lilac_tile_value *value,

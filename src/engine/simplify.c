@@ -41,7 +41,6 @@ typedef struct entry {
 typedef struct simplifier {
     lilac_tile_module *module;
     lilac_arena *arena; /* of the pass */
-    lilac_name value_name;
     uint32_t values, operations, deepest;
     uint32_t *depth;     /* of a value, by id */
     lilac_range *ranges; /* the same */
@@ -177,46 +176,14 @@ static lilac_tile_value *neutral(const lilac_tile_op *op) {
     return NULL;
 }
 
-static bool folded_value(const lilac_tile_op *op, int64_t *result) {
-    int64_t values[3];
-    if (op->result_count != 1 || op->results[0].type->kind != LILAC_TILE_SCALAR ||
-        op->operand_count == 0 || op->operand_count > 3) {
-        return false;
-    }
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (lilac_tile_is_tensor(op->operands[i].value->type) ||
-            !lilac_tile_constant(op->operands[i].value, &values[i])) {
-            return false;
-        }
-    }
-    return lilac_engine_fold(op, values, result);
-}
-
 /* Replaces an operation by a constant, all of whose elements are `value`. */
 static lilac_tile_op *fold_to_constant(simplifier *pass, lilac_tile_op *op, int64_t value,
                                        uint32_t depth) {
     const lilac_tile_type *type = op->results[0].type;
-    lilac_tile_op *made = lilac_tile_op_create(pass->module, LILAC_TILE_OP_ARITH_CONSTANT, 0, NULL,
-                                               1, &type, 0, op->location);
-    lilac_tile_attribute attribute = {
-        .kind = LILAC_TILE_ATTR_INTEGER, .name = pass->value_name, .type = type, .integer = value};
-    if (lilac_tile_is_tensor(type)) {
-        int64_t *element = lilac_arena_new(pass->module->arena, int64_t);
-        *element = lilac_tile_element(type)->scalar == LILAC_I1 ? value != 0 : value;
-        attribute.kind = LILAC_TILE_ATTR_DENSE;
-        attribute.integer = 0;
-        attribute.count = 1;
-        attribute.integers = element;
-    } else if (type->scalar == LILAC_I1) {
-        attribute.kind = LILAC_TILE_ATTR_BOOL;
-        attribute.integer = value != 0;
-    }
-    lilac_tile_set_attribute(pass->module, &made->attributes, &attribute);
-    made->position = op->position;
+    lilac_tile_op *made = lilac_engine_make_constant(pass->module, op, type, value);
     made->results[0].name = op->results[0].name;
     made->results[0].id = pass->values++;
     pass->depth[made->results[0].id] = depth;
-    lilac_tile_insert_before(op, made);
     replace(pass, op, &made->results[0]);
     return made;
 }
@@ -236,7 +203,7 @@ static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) 
         replace(pass, op, same);
         return NULL;
     }
-    if (folded_value(op, &value)) {
+    if (lilac_engine_fold_scalar(op, &value)) {
         return fold_to_constant(pass, op, value, depth);
     }
     if (found.same != NULL && found.same->type == op->results[0].type) {
@@ -474,7 +441,6 @@ static void simplify_function(lilac_tile_function *function, bool *changed) {
         buckets *= 2;
     }
     pass.values = function->value_count;
-    pass.value_name = lilac_intern_string(function->module->context, "value");
     pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 9 * pass.operations);
     pass.ranges = lilac_arena_array(pass.arena, lilac_range, pass.values + 9 * pass.operations);
     pass.scopes = lilac_arena_array(pass.arena, scope, pass.deepest + 1);

@@ -55,6 +55,7 @@ enum {
     DEEPEST = 64,       /* operations on the way from a load to what its address depends on */
     MOST_VISITS = 512,  /* operands that are looked at for it */
     EXCHANGE_WORK = 16, /* instructions of an operation that exchanges values between threads */
+    LEAST_SLOW = 8,     /* issue slots of an operation that is computed by several instructions */
     SLOW_WORK = 6       /* instructions of a division or a mathematical function */
 };
 
@@ -98,9 +99,7 @@ static uint64_t words_of(const unroller *u, const lilac_tile_type *type) {
 }
 
 static bool is_slow(const lilac_tile_op *op) {
-    const char *name = lilac_tile_op_info_get(op->code)->name;
-    return strncmp(name, "math.", 5) == 0 || strcmp(name, "arith.divf") == 0 ||
-           strcmp(name, "tt.extern_elementwise") == 0 || lilac_tile_divides(op->code);
+    return lilac_engine_issues(op) >= LEAST_SLOW;
 }
 
 /* A pure operation that needs values of its own thread only. */
@@ -348,9 +347,9 @@ static void peel_first(unroller *u, lilac_tile_op *loop, bool *removed) {
     }
     u->changed = true;
     if (!*removed) {
-        lilac_tile_value *known =
-            lilac_engine_make_constant(u->module, compare, compare->results[0].type, equal ? 0 : 1);
-        lilac_tile_replace_uses(&compare->results[0], known);
+        const lilac_tile_type *type = compare->results[0].type;
+        lilac_tile_op *known = lilac_engine_make_constant(u->module, compare, type, equal ? 0 : 1);
+        lilac_tile_replace_uses(&compare->results[0], &known->results[0]);
         lilac_tile_remove(compare);
         fold_body(u, loop->regions[0]);
     }

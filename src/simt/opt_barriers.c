@@ -21,7 +21,7 @@
  *
  * Scope. A barrier of mask M makes those warps wait for each other whose numbers agree in the bits
  * of M: 0 is the whole block, all bits each warp by itself, and a group barrier's shared_partition says
- * it. Accesses are told apart by their promises (simt.h): two of one promise with shared_partition A
+ * it. Accesses are distinguished by their promises (simt.h): two of one promise with shared_partition A
  * meet only in warps that agree in A, so that barriers with M ⊆ A order them; two of different ones
  * need M = 0. A barrier that is narrower than a pair needs counts as if it did order the pair,
  * until one at least as wide does too: several such may make up a wide one.

@@ -50,7 +50,7 @@ def test_a_model_is_the_sum_over_its_launches():
 def test_failures_are_counted_and_listed():
     broken = {**kernel("vit", "wrong", 1, 1.0, 1.0, error=7.0)}
     broken["lilac"]["failure"] = "the result differs"
-    refused = {"model": "vit", "half": "judge", "name": "refused", "launches": 1, "triton": {},
+    refused = {"model": "vit", "half": "held-out", "name": "refused", "launches": 1, "triton": {},
                "lilac": {"failure": "no such operation"}}
     assert rows([broken, refused])[0]["failed"] == 2
     listed = report.failures([broken, refused], [{"model": "vit", "compiler": "lilac", "failure": "lost"}])
@@ -59,8 +59,8 @@ def test_failures_are_counted_and_listed():
 
 def test_summary_has_both_halves_apart():
     found = report.summary(rows())
-    assert found["development"]["models"] == found["judge"]["models"] == 1
-    assert found["judge"]["ratio"] == 1 and found["development"]["least"] == pytest.approx(4.001 / 5.1)
+    assert found["development"]["models"] == found["held-out"]["models"] == 1
+    assert found["held-out"]["ratio"] == 1 and found["development"]["least"] == pytest.approx(4.001 / 5.1)
     assert found["all"]["ratio"] == pytest.approx((4.001 / 5.1) ** 0.5)
     assert found["development"]["step_ratio"] == 2 == found["development"]["first_step_ratio"]
 

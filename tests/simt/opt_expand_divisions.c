@@ -4,6 +4,7 @@
  * No division by a constant is left, and at most one of several by the same value. */
 #include <lilac/sim.h>
 
+#include "support/run_in_out.h"
 #include "support/test.h"
 
 enum { THREADS = 64, ROUNDS = 4, OPS = 4 };
@@ -116,20 +117,7 @@ static void check(lilac_random *random, uint32_t width, const uint64_t *divisor,
         draw(random, &in[t], width, divisor);
     }
     memset(out, 0, sizeof out);
-    lilac_sim_buffer buffers[2] = {
-        {.name = "in", .bytes = (uint8_t *)in, .size = sizeof in, .read_only = true},
-        {.name = "out", .bytes = (uint8_t *)out, .size = sizeof out}};
-    lilac_sim_place(buffers, 2);
-    uint64_t arguments[2] = {buffers[0].address, buffers[1].address};
-    lilac_sim_launch launch = {.kernel = module->kernels,
-                               .grid = {1, 1, 1},
-                               .arguments = arguments,
-                               .argument_count = 2,
-                               .buffers = buffers,
-                               .buffer_count = 2,
-                               .threads = 1};
-    lilac_sim_counters counters = {0};
-    assert_true(lilac_sim_run(context, &launch, &counters));
+    assert_true(run_in_out(context, module->kernels, in, sizeof in, out, sizeof out));
     for (uint32_t t = 0; t < THREADS; t++) {
         for (uint32_t k = 0; k < ROUNDS * OPS; k++) {
             uint64_t x = in[t].x[k / OPS] >> shift;

@@ -3,6 +3,7 @@
  * values are alive, an element's store follows its last operation. */
 #include <lilac/sim.h>
 
+#include "support/run_in_out.h"
 #include "support/test.h"
 
 enum { THREADS = 32, MOST = 48, SLOT = 4 * MOST };
@@ -88,20 +89,7 @@ static void execute(lilac_context *context, const lilac_simt_module *module, uin
         input[k] = (float)lilac_random_below(&random, 1000) / 512.0f - 1.0f;
     }
     memset(output, 0x5A, THREADS * SLOT);
-    lilac_sim_buffer buffers[2] = {
-        {.name = "in", .bytes = (uint8_t *)input, .size = sizeof input, .read_only = true},
-        {.name = "out", .bytes = output, .size = THREADS * SLOT}};
-    lilac_sim_place(buffers, 2);
-    uint64_t arguments[2] = {buffers[0].address, buffers[1].address};
-    lilac_sim_launch launch = {.kernel = module->kernels,
-                               .grid = {1, 1, 1},
-                               .arguments = arguments,
-                               .argument_count = 2,
-                               .buffers = buffers,
-                               .buffer_count = 2,
-                               .threads = 1};
-    lilac_sim_counters counters = {0};
-    assert_true(lilac_sim_run(context, &launch, &counters));
+    assert_true(run_in_out(context, module->kernels, input, sizeof input, output, THREADS * SLOT));
 }
 
 static const lilac_simt_body *loop_body(const lilac_simt_module *module) {

@@ -59,7 +59,7 @@ typedef struct element {
 
 struct lilac_lower_f32_pending {
     lilac_lower_function fast;
-    element *elements; /* room for one an element of the result */
+    element *elements; /* an array with one entry for each element of the result */
     uint32_t count;
 };
 

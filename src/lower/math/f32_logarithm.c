@@ -3,8 +3,8 @@
  *   x = 2^e (1 + f), 2/3 ≤ 1 + f < 4/3; f is exact
  *   log (1 + f) = f + f² (f p(f) - 1/2)
  *   log x       = e ln 2 + log (1 + f)
- *   log2, log10 the same, with f times the factor in two products, of which the second has the rest
- *               of the factor
+ *   log2, log10 the same, where f times the factor is the sum of two products, one with each part of
+ *               the factor
  *   log1p x     e of 1 + x, f = (2^-e - 1) + 2^-e x, so that no bit of x is lost; 3/4 ≤ 1 + f < 3/2
  *
  * A subnormal x is scaled by 2^24. log, log2 and log10 have no slow path: a branch between elements

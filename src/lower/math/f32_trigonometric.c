@@ -1,7 +1,7 @@
 /* Trigonometric functions of f32 and their inverses.
  *
  *   x = q π/2 + r     q = x 2/π, to the nearest whole number; r by three fused multiply-adds with
- *                     the parts of π/2 (Cody and Waite, 1980), the first of which is exact
+ *                     the parts of π/2 (Cody and Waite, 1980); the first multiply-add is exact
  *   sin r = r (1 + r² p(r²))     cos r = 1 + r² p(r²)     tan r = r + r³ p(r²)
  *
  * The three parts of π/2 are rounded down and have 72 bits. That is enough up to 105615, where q has

@@ -1,7 +1,7 @@
 """Kernels that torch.compile generates for other people's models, under lilac and under Triton.
 
     python -m lilac.bench models                         all models: kernels, whole steps, first steps
-    python -m lilac.bench models --half development      without the judge half
+    python -m lilac.bench models --half development      without the held-out half
     python -m lilac.bench models llama swin --kernels    the generated kernels of two models only
 
 `zoo` is the list of models, `capture` records the kernels of one step with their arguments, `kernels` measures a

@@ -30,7 +30,7 @@ def arguments(argv):
     parser.add_argument("--time", type=SECONDS, default=float("inf"), metavar="SECONDS",
                         help="start no further model after this time")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="write everything as data after each model; an existing file is continued")
+                        help="write everything as data after each model; measurements of an existing file are kept")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the tables")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="write the picture")
     parser.add_argument("--verbose", action="store_true", help="print the trace of every failure")

@@ -1,7 +1,7 @@
 """Models written by others, with random weights: what `lilac.bench models` compiles and measures.
 
     half            development: may be looked at when a rule of the compiler is decided
-                    judge: never looked at; only the report's last figures are
+                    held-out: only measured; no rule is decided by it
     step            training: forward pass, loss, backward pass; inference: forward pass, no gradients
     dynamic         torch.compile(dynamic=True): sizes are arguments of the kernels
 
@@ -214,24 +214,24 @@ MODELS = [
     Model("gat", "graph", "development", "training", "float32", "torch_geometric", _graph(
         "GAT", 20000, 200000, 128, heads=4)),
 
-    Model("gpt2_dynamic", "language", "judge", "training", "bfloat16", "transformers", _transformer(
+    Model("gpt2_dynamic", "language", "held-out", "training", "bfloat16", "transformers", _transformer(
         "GPT2Config", 8, 1024, n_layer=2), dynamic=True),
-    Model("t5", "language", "judge", "training", "float32", "transformers", _encoder_decoder),
-    Model("gemma2", "language", "judge", "training", "bfloat16", "transformers", _transformer(
+    Model("t5", "language", "held-out", "training", "float32", "transformers", _encoder_decoder),
+    Model("gemma2", "language", "held-out", "training", "bfloat16", "transformers", _transformer(
         "Gemma2Config", 2, 2048, hidden_size=2304, intermediate_size=9216, num_hidden_layers=2,
         num_attention_heads=8, num_key_value_heads=4)),
-    Model("modern_bert", "language", "judge", "inference", "float16", "transformers", _transformer(
+    Model("modern_bert", "language", "held-out", "inference", "float16", "transformers", _transformer(
         "ModernBertConfig", 16, 1024, num_hidden_layers=2)),
-    Model("recurrent_gemma", "recurrent", "judge", "inference", "bfloat16", "transformers", _transformer(
+    Model("recurrent_gemma", "recurrent", "held-out", "inference", "bfloat16", "transformers", _transformer(
         "RecurrentGemmaConfig", 2, 64, num_hidden_layers=3, hidden_size=2560)),
-    Model("mamba2", "state space", "judge", "training", "bfloat16", "transformers", _transformer(
+    Model("mamba2", "state space", "held-out", "training", "bfloat16", "transformers", _transformer(
         "Mamba2Config", 4, 512, num_hidden_layers=2, hidden_size=2048, num_heads=64, head_dim=64, vocab_size=32768)),
-    Model("convnext", "vision", "judge", "training", "bfloat16", "torchvision", _vision("convnext_tiny", 64)),
-    Model("vit", "vision", "judge", "inference", "float16", "torchvision", _vision("vit_b_16", 64)),
-    Model("efficientnet", "vision", "judge", "training", "float32", "torchvision", _vision("efficientnet_b0", 64)),
-    Model("whisper", "speech", "judge", "training", "bfloat16", "transformers", _whisper),
-    Model("dit", "diffusion", "judge", "training", "float32", "diffusers", _diffusion_transformer),
-    Model("pna", "graph", "judge", "inference", "float32", "torch_geometric", _graph("GraphSAGE", 50000, 500000, 256)),
+    Model("convnext", "vision", "held-out", "training", "bfloat16", "torchvision", _vision("convnext_tiny", 64)),
+    Model("vit", "vision", "held-out", "inference", "float16", "torchvision", _vision("vit_b_16", 64)),
+    Model("efficientnet", "vision", "held-out", "training", "float32", "torchvision", _vision("efficientnet_b0", 64)),
+    Model("whisper", "speech", "held-out", "training", "bfloat16", "transformers", _whisper),
+    Model("dit", "diffusion", "held-out", "training", "float32", "diffusers", _diffusion_transformer),
+    Model("graph_sage", "graph", "held-out", "inference", "float32", "torch_geometric", _graph("GraphSAGE", 50000, 500000, 256)),
 ]
 
 

@@ -224,8 +224,8 @@ static void fill_all(lilac_sim_decoder *d, lilac_simt_value first, const lilac_s
     }
 }
 
-/* Finds the uniform values of which the entry of each thread is read. A value that a program reads
- * may have been computed by the block. */
+/* Finds the uniform values for which some instruction reads the entries of all threads. A value that
+ * a program reads may have been computed by the block. */
 static void find_fills(lilac_sim_decoder *d, const lilac_simt_body *body, bool in_program) {
     for (const lilac_simt_instruction *i = body->first; i; i = i->next) {
         lilac_simt_body *const *bodies = i->bodies;
