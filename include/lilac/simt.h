@@ -599,6 +599,9 @@ lilac_simt_loop_begin(lilac_simt_builder *b, lilac_simt_value lower, lilac_simt_
                       lilac_simt_value *variable);
 LILAC_API lilac_simt_value lilac_simt_loop_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
                                                const lilac_simt_value *next);
+/* A warp vote: is the predicate true in any lane? All lanes receive the same result, so it may be the
+ * condition of an if or a while. */
+LILAC_API lilac_simt_value lilac_simt_any_lane(lilac_simt_builder *b, lilac_simt_value predicate);
 /* if condition (uniform): begin … [else …] end. Each body yields `results` values. */
 LILAC_API lilac_simt_instruction *lilac_simt_if_begin(lilac_simt_builder *b,
                                                       lilac_simt_value condition, uint32_t results,
@@ -672,6 +675,8 @@ LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
 /* Contracts an fmul with one use and the fadd or fsub that uses it to one ffma, unless
  * kernel->no_contraction is set. No other pass changes the bits of a float. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
+/* Computes 64-bit divisions in 32 bits behind a test of their operands in a warp. */
+LILAC_API bool lilac_simt_opt_narrow_divisions(lilac_simt_kernel *kernel);
 /* Replaces divisions and remainders by constants, and several ones by one value, by multiplications
  * with a reciprocal. */
 LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);

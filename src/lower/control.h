@@ -12,8 +12,6 @@ bool lilac_lower_if_elements(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_while_elements(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op);
 
-/* A warp vote: is the predicate true in any lane? Usable as the condition of an if or a while. */
-lilac_simt_value lilac_lower_any_lane(lilac_lowering *l, lilac_simt_value predicate);
 /* The divisor of an integer division. Inactive lanes divide by 1, because their divisor may be
  * 0. */
 lilac_simt_value lilac_lower_divisor(lilac_lowering *l, lilac_simt_value value);

@@ -62,14 +62,6 @@ static lilac_simt_value zero(lilac_lowering *l, lilac_simt_type type) {
     return lilac_simt_constant(&l->builder, type, 0);
 }
 
-/* All lanes of a warp receive the same result, so they branch together. Extra iterations do not
- * change finished lanes. */
-lilac_simt_value lilac_lower_any_lane(lilac_lowering *l, lilac_simt_value predicate) {
-    lilac_simt_instruction vote = {.code = LILAC_SIMT_OP_VOTE, .detail = 2};
-    lilac_simt_type type = LILAC_SIMT_I1;
-    return lilac_simt_build(&l->builder, &vote, 1, &predicate, 1, &type);
-}
-
 lilac_simt_value lilac_lower_divisor(lilac_lowering *l, lilac_simt_value value) {
     uint64_t bits;
     if (l->active == 0 || (lilac_simt_is_constant(l->kernel, value, &bits) && bits != 0)) {
@@ -159,7 +151,8 @@ static bool while_before(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_
         values[passed + 1 + i] =
             lilac_lower_select(l, l->active, values[i], *first + carried + 1 + i);
     }
-    lilac_simt_while_condition(&l->builder, loop, lilac_lower_any_lane(l, goes_on), values, first);
+    lilac_simt_while_condition(&l->builder, loop, lilac_simt_any_lane(&l->builder, goes_on), values,
+                               first);
     return true;
 }
 
@@ -260,7 +253,7 @@ bool lilac_lower_for_elements(lilac_lowering *l, const lilac_tile_op *op) {
         values[i] = first + i;
     }
     values[carried + 1] = goes_on;
-    lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, goes_on), values, &first);
+    lilac_simt_while_condition(b, loop, lilac_simt_any_lane(&l->builder, goes_on), values, &first);
     if (!define_scalars(l, carried + 1, block->arguments, first)) {
         return false;
     }

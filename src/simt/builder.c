@@ -434,10 +434,12 @@ lilac_simt_value lilac_simt_map_shared(lilac_simt_builder *b, lilac_simt_value a
 
 /* ---- loop, if, while -------------------------------------------------------------------- */
 
-/* The memo's mark of each open body is kept in its instruction's immediate until it closes. */
+/* The memo's mark of each open body is kept in its instruction's immediate until it closes. A body
+ * is built at its end; what follows its owner is built behind the owner. */
 static void open_body(lilac_simt_builder *b, lilac_simt_instruction *owner, uint32_t index) {
     owner->immediate = lilac_simt_memo_open(b->memo);
     b->body = owner->bodies[index];
+    b->memo->before = NULL;
 }
 
 static void close_body(lilac_simt_builder *b, lilac_simt_instruction *owner,
@@ -449,6 +451,7 @@ static void close_body(lilac_simt_builder *b, lilac_simt_instruction *owner,
     lilac_simt_memo_close(b->memo, (uint32_t)owner->immediate);
     owner->immediate = 0;
     b->body = owner->parent;
+    b->memo->before = owner->next;
 }
 
 static lilac_simt_instruction *begin(lilac_simt_builder *b, lilac_simt_opcode code,
@@ -456,7 +459,6 @@ static lilac_simt_instruction *begin(lilac_simt_builder *b, lilac_simt_opcode co
                                      uint32_t results, const lilac_simt_type *types,
                                      uint32_t bodies) {
     lilac_simt_instruction like = {.code = (uint16_t)code};
-    assert(b->memo->before == NULL);
     lilac_simt_instruction *i = append(b, &like, operands, values, results, types);
     i->body_count = (uint16_t)bodies;
     i->bodies = lilac_arena_array(b->kernel->module->arena, lilac_simt_body *, bodies);
@@ -523,6 +525,12 @@ lilac_simt_value lilac_simt_loop_end(lilac_simt_builder *b, lilac_simt_instructi
         lilac_simt_settle_uniform(b->kernel, loop);
     }
     return loop->result;
+}
+
+lilac_simt_value lilac_simt_any_lane(lilac_simt_builder *b, lilac_simt_value predicate) {
+    lilac_simt_instruction vote = {.code = LILAC_SIMT_OP_VOTE, .detail = 2};
+    lilac_simt_type type = LILAC_SIMT_I1;
+    return lilac_simt_build(b, &vote, 1, &predicate, 1, &type);
 }
 
 lilac_simt_instruction *lilac_simt_if_begin(lilac_simt_builder *b, lilac_simt_value condition,

@@ -244,6 +244,20 @@ static void division(generator *g) {
     binary(g, ops[random_below(&g->random, 4)], a, c, type);
 }
 
+/* A quotient and a remainder of 64 bits by a value that is not constant; their sum is stored. */
+static void store_division(generator *g, uint32_t place) {
+    static const char *const ops[] = {"div_s", "div_u", "rem_s", "rem_u"};
+    lilac_simt_type type = LILAC_SIMT_I64;
+    item a = random_below(&g->random, 2) ? pick_ranged(g, type) : pick(g, type);
+    item mask = *constant(g, type, random_below(&g->random, 3) ? 0x3FFFFF : INT64_MAX);
+    item low = *binary(g, "and", pick(g, type), mask, type);
+    item c = *binary(g, "or", low, *constant(g, type, 1), type);
+    item x = *binary(g, ops[random_below(&g->random, 4)], a, c, type);
+    item y = *binary(g, ops[random_below(&g->random, 4)], pick(g, type), c, type);
+    item sum = *binary(g, "add", x, y, type);
+    EMIT("st.global [%%out + %u], (%%%u)\n", 8 * place, sum.name);
+}
+
 static void odd_integers(generator *g) {
     lilac_simt_type type = any_integer(g);
     item *r;
@@ -772,7 +786,11 @@ static void generate(lilac_text *out, uint64_t seed) {
     }
     body(g, 50);
     for (uint32_t place = 0; place < OUT / 8; place++) {
-        store_out(g, place);
+        if (random_below(&g->random, 8) == 0) {
+            store_division(g, place);
+        } else {
+            store_out(g, place);
+        }
         if (random_below(&g->random, 8) == 0) {
             body(g, 2);
         }
@@ -823,6 +841,7 @@ static bool all_passes(lilac_simt_kernel *kernel) {
     for (uint32_t round = 0; round < 2; round++) {
         changed |= lilac_simt_opt_tail_masks(kernel);
         changed |= lilac_simt_opt_fold(kernel);
+        changed |= lilac_simt_opt_narrow_divisions(kernel);
         changed |= lilac_simt_opt_expand_divisions(kernel);
         changed |= lilac_simt_opt_cse(kernel);
         changed |= lilac_simt_opt_licm(kernel);
@@ -839,6 +858,7 @@ static const struct {
     {"cse", lilac_simt_opt_cse},
     {"licm", lilac_simt_opt_licm},
     {"dce", lilac_simt_opt_dce},
+    {"narrow_divisions", lilac_simt_opt_narrow_divisions},
     {"expand_divisions", lilac_simt_opt_expand_divisions},
     {"all", all_passes},
 };

@@ -44,7 +44,7 @@ static void loop_while(math_builder *k, loop *w, lilac_simt_value wanted) {
         passed[i] = w->first + i;
     }
     passed[w->count] = wanted;
-    lilac_simt_while_condition(k->b, w->instruction, lilac_lower_any_lane(k->l, wanted), passed,
+    lilac_simt_while_condition(k->b, w->instruction, lilac_simt_any_lane(k->b, wanted), passed,
                                &w->first);
     w->goes_on = w->first + w->count;
 }

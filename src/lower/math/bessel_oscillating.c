@@ -216,7 +216,7 @@ static void where_wanted(math_builder *k, lilac_simt_value wanted, lilac_simt_va
                          const ranges *rows, uint32_t count, lilac_simt_value *out) {
     static const lilac_simt_type types[MOST_FUNCTIONS] = {LILAC_SIMT_F64, LILAC_SIMT_F64};
     lilac_simt_instruction *branch =
-        lilac_simt_if_begin(k->b, lilac_lower_any_lane(k->l, wanted), count, types);
+        lilac_simt_if_begin(k->b, lilac_simt_any_lane(k->b, wanted), count, types);
     for (uint32_t i = 0; i < count; i++) {
         out[i] = is_far ? rows[i].from(k, x) : rows[i].below(k, x);
     }

@@ -133,7 +133,7 @@ static void repair(lilac_lowering *l, const rare_row *row, element *group, uint3
     lilac_simt_type types[GROUP] = {LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F32};
     lilac_simt_value slow[GROUP];
     lilac_simt_instruction *branch =
-        lilac_simt_if_begin(k.b, lilac_lower_any_lane(l, any), count, types);
+        lilac_simt_if_begin(k.b, lilac_simt_any_lane(&l->builder, any), count, types);
     slow_path(&k, row, group, count, slow);
     lilac_simt_if_else(k.b, branch, slow);
     lilac_simt_value first = lilac_simt_if_end(k.b, branch, fast);

@@ -233,7 +233,8 @@ static lilac_simt_value add_by_swaps(lilac_lowering *l, lilac_simt_value value,
     lilac_simt_value first;
     lilac_simt_instruction *loop = lilac_simt_while_begin(b, 2, starts, 2, types, &first);
     const lilac_simt_value before[2] = {first, first + 1};
-    lilac_simt_while_condition(b, loop, lilac_lower_any_lane(l, before[1]), before, &first);
+    lilac_simt_while_condition(b, loop, lilac_simt_any_lane(&l->builder, before[1]), before,
+                               &first);
     const lilac_simt_value expected = first, pending = first + 1;
     lilac_simt_value sum =
         lilac_simt_op2(b, LILAC_SIMT_OP_FADD, type,
