@@ -672,6 +672,8 @@ LILAC_API bool lilac_simt_opt_tail_masks(lilac_simt_kernel *kernel);
 /* Folds constants, identities (x + 0, unpack of pack, select of equal values) and conversions of
  * conversions, and moves constant terms of addresses into the offsets of accesses. */
 LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
+/* Replaces an operation on two selects of one condition by a select of the operation's result. */
+LILAC_API bool lilac_simt_opt_sink_selects(lilac_simt_kernel *kernel);
 /* Contracts an fmul with one use and the fadd or fsub that uses it to one ffma, unless
  * kernel->no_contraction is set. No other pass changes the bits of a float. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);

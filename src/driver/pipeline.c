@@ -148,6 +148,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_SIMT,   "lower",                     lower_tile,    NULL,                                   NULL},
     {LILAC_STAGE_SIMT,   "tail_masks",                NULL,          NULL,                                   lilac_simt_opt_tail_masks},
     {LILAC_STAGE_SIMT,   "fold",                      NULL,          NULL,                                   lilac_simt_opt_fold},
+    {LILAC_STAGE_SIMT,   "sink_selects",              NULL,          NULL,                                   lilac_simt_opt_sink_selects},
     {LILAC_STAGE_SIMT,   "contract",                  NULL,          NULL,                                   lilac_simt_opt_contract},
     {LILAC_STAGE_SIMT,   "narrow_divisions",          NULL,          NULL,                                   lilac_simt_opt_narrow_divisions},
     {LILAC_STAGE_SIMT,   "expand_divisions",          NULL,          NULL,                                   lilac_simt_opt_expand_divisions},

@@ -354,7 +354,7 @@ static lilac_simt_value simplify_select(lilac_simt_builder *b, instruction *like
     bool x_known = constant(b, x, &c);
     bool y_known = constant(b, y, &d);
     if (x_known && y_known) {
-        return c ? condition : opposite(b, condition);
+        return c == d ? x : c ? condition : opposite(b, condition); /* text may repeat a constant */
     }
     if (x_known) {
         return c ? lilac_simt_op2(b, LILAC_SIMT_OP_OR, type, condition, y)

@@ -258,6 +258,36 @@ static void store_division(generator *g, uint32_t place) {
     EMIT("st.global [%%out + %u], (%%%u)\n", 8 * place, sum.name);
 }
 
+/* An operation on two selects of one condition; its result is stored. */
+static void store_masked(generator *g, uint32_t place) {
+    static const char *const ops[] = {"add",   "or",   "and",  "xor", "max_s",
+                                      "min_u", "fadd", "fmul", "fmax"};
+    uint32_t op = random_below(&g->random, 9);
+    lilac_simt_type type = op >= 6 ? LILAC_SIMT_F32 : any_integer(g);
+    item condition = pick(g, LILAC_SIMT_I1);
+    item masked[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        item a = pick(g, type);
+        item c = *constant(g, type, op >= 6 ? 0x3F800000 * (k + 1) : random_below(&g->random, 99));
+        item *r = add_item(g, type);
+        bool first = random_below(&g->random, 4) == 0;
+        EMIT("%%%u = select %%%u, %%%u, %%%u : %s\n", r->name, condition.name,
+             first ? c.name : a.name, first ? a.name : c.name, name_of(type));
+        masked[k] = *r;
+    }
+    item sum = *binary(g, ops[op], masked[0], masked[1], type);
+    if (type == LILAC_SIMT_F32) { /* NaN payloads may differ */
+        item *nan = add_item(g, LILAC_SIMT_I1);
+        EMIT("%%%u = cmp uno %%%u, %%%u : i1\n", nan->name, sum.name, sum.name);
+        uint32_t name = nan->name;
+        item zero = *constant(g, type, 0);
+        item *r = add_item(g, type);
+        EMIT("%%%u = select %%%u, %%%u, %%%u : f32\n", r->name, name, zero.name, sum.name);
+        sum = *r;
+    }
+    EMIT("st.global [%%out + %u], (%%%u)\n", 8 * place, sum.name);
+}
+
 static void odd_integers(generator *g) {
     lilac_simt_type type = any_integer(g);
     item *r;
@@ -786,11 +816,8 @@ static void generate(lilac_text *out, uint64_t seed) {
     }
     body(g, 50);
     for (uint32_t place = 0; place < OUT / 8; place++) {
-        if (random_below(&g->random, 8) == 0) {
-            store_division(g, place);
-        } else {
-            store_out(g, place);
-        }
+        uint32_t kind = random_below(&g->random, 8);
+        (kind == 0 ? store_division : kind == 1 ? store_masked : store_out)(g, place);
         if (random_below(&g->random, 8) == 0) {
             body(g, 2);
         }
@@ -841,6 +868,7 @@ static bool all_passes(lilac_simt_kernel *kernel) {
     for (uint32_t round = 0; round < 2; round++) {
         changed |= lilac_simt_opt_tail_masks(kernel);
         changed |= lilac_simt_opt_fold(kernel);
+        changed |= lilac_simt_opt_sink_selects(kernel);
         changed |= lilac_simt_opt_narrow_divisions(kernel);
         changed |= lilac_simt_opt_expand_divisions(kernel);
         changed |= lilac_simt_opt_cse(kernel);
@@ -858,6 +886,7 @@ static const struct {
     {"cse", lilac_simt_opt_cse},
     {"licm", lilac_simt_opt_licm},
     {"dce", lilac_simt_opt_dce},
+    {"sink_selects", lilac_simt_opt_sink_selects},
     {"narrow_divisions", lilac_simt_opt_narrow_divisions},
     {"expand_divisions", lilac_simt_opt_expand_divisions},
     {"all", all_passes},
