@@ -245,15 +245,13 @@ bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t
     return true;
 }
 
-bool lilac_engine_fold_scalar(const lilac_tile_op *op, int64_t *result) {
+bool lilac_engine_fold_constant(const lilac_tile_op *op, int64_t *result) {
     int64_t values[3];
-    if (op->result_count != 1 || op->results[0].type->kind != LILAC_TILE_SCALAR ||
-        op->operand_count == 0 || op->operand_count > 3) {
+    if (op->result_count != 1 || op->operand_count == 0 || op->operand_count > 3) {
         return false;
     }
     for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (lilac_tile_is_tensor(op->operands[i].value->type) ||
-            !lilac_tile_constant(op->operands[i].value, &values[i])) {
+        if (!lilac_tile_constant(op->operands[i].value, &values[i])) {
             return false;
         }
     }

@@ -48,7 +48,7 @@ void lilac_engine_fold_branches(lilac_tile_module *module, lilac_tile_block *blo
         if (op->code == LILAC_TILE_OP_SCF_IF && op->region_count == 2 &&
             lilac_tile_constant(op->operands[0].value, &value) && can_take(op, value == 0)) {
             next = take_region(op, value == 0);
-        } else if (op->region_count == 0 && lilac_engine_fold_scalar(op, &value)) {
+        } else if (op->region_count == 0 && lilac_engine_fold_constant(op, &value)) {
             const lilac_tile_type *type = op->results[0].type;
             lilac_tile_op *constant = lilac_engine_make_constant(module, op, type, value);
             lilac_tile_replace_uses(&op->results[0], &constant->results[0]);

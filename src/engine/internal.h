@@ -27,8 +27,8 @@ int64_t lilac_engine_issues(const lilac_tile_op *op);
 /* The signed value of an integer operation on signed constant operands. False: the operation is not
  * folded, or its value is undefined (division by zero, a shift by at least the width). */
 bool lilac_engine_fold(const lilac_tile_op *op, const int64_t *operands, int64_t *result);
-/* The same for a scalar operation whose operands are constants of the module. */
-bool lilac_engine_fold_scalar(const lilac_tile_op *op, int64_t *result);
+/* The same for an operation whose operands are constants of the module, each of equal elements. */
+bool lilac_engine_fold_constant(const lilac_tile_op *op, int64_t *result);
 /* A new constant before `place`, with its position: an integer, or a tensor of equal integers. */
 lilac_tile_op *lilac_engine_make_constant(lilac_tile_module *module, lilac_tile_op *place,
                                           const lilac_tile_type *type, int64_t value);
@@ -67,6 +67,11 @@ typedef struct lilac_range_result {
     bool changed; /* the operation was changed */
 } lilac_range_result;
 lilac_range_result lilac_engine_apply_ranges(lilac_tile_op *op, const lilac_range *ranges);
+
+/* ---- recognise_extremes.c ------------------------------------------------------------------ */
+
+/* Makes a sum or product that is a minimum or maximum one, in place. */
+bool lilac_engine_recognise_extreme(lilac_tile_op *op);
 
 /* ---- axis_arith.c ----------------------------------------------------------------------- */
 

@@ -192,6 +192,7 @@ static lilac_tile_op *fold_to_constant(simplifier *pass, lilac_tile_op *op, int6
  * operand replaces it. */
 static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
     int64_t value;
+    pass->changed |= lilac_engine_recognise_extreme(op);
     lilac_range_result found = lilac_engine_apply_ranges(op, pass->ranges); /* it may be unsigned */
     pass->changed |= found.changed;
     lilac_tile_value *same = neutral(op);
@@ -203,7 +204,7 @@ static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) 
         replace(pass, op, same);
         return NULL;
     }
-    if (lilac_engine_fold_scalar(op, &value)) {
+    if (lilac_engine_fold_constant(op, &value)) {
         return fold_to_constant(pass, op, value, depth);
     }
     if (found.same != NULL && found.same->type == op->results[0].type) {

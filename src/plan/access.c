@@ -1,7 +1,7 @@
 /* What memory allows an access to do, before its tensor has a layout.
  *
- *   order     dimensions by the length of their contiguous runs; of equal ones the later dimension
- *             first
+ *   order     dimensions by the length of their contiguous runs, ascending or descending; of equal
+ *             ones the later dimension first
  *   vectors   along one dimension, or along one whole dimension and then along the dimension whose
  *             stride is that dimension's size:
  *
@@ -37,11 +37,18 @@ static uint8_t log2_below(int64_t value) {
 
 /* ---- order and vectors ------------------------------------------------------------------ */
 
+/* Elements in consecutive places of memory along a dimension. Those of a descending run (p - r) share
+ * sectors as those of an ascending one do, but are no vectors. */
+static int64_t run_along(const access_facts *facts, uint32_t dim) {
+    const bool descends = knows_stride(facts, dim) && facts->stride[dim] == -1;
+    return descends ? facts->shape[dim] : facts->contiguity[dim];
+}
+
 static void sort_dimensions(global_access *result, const access_facts *facts) {
     for (uint32_t i = 0; i < facts->rank; i++) {
         const uint32_t d = facts->rank - 1 - i;
         uint32_t at = i;
-        while (at > 0 && facts->contiguity[result->order[at - 1]] < facts->contiguity[d]) {
+        while (at > 0 && run_along(facts, result->order[at - 1]) < run_along(facts, d)) {
             result->order[at] = result->order[at - 1];
             at--;
         }
@@ -260,7 +267,7 @@ void lilac_plan_global_init(lilac_plan_global *result, lilac_plan_global_kind ki
         start += result->bits[d];
     }
     sort_dimensions(result, facts);
-    result->run = facts->contiguity[result->order[0]];
+    result->run = run_along(facts, result->order[0]);
     int64_t most = min_i64(arch->vector_bytes / element_bytes, LILAC_PLAN_MAX_VECTOR);
     find_vectors(result, facts, most_elements == 0 ? most : min_i64(most, most_elements));
     move_next(result);

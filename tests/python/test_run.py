@@ -278,3 +278,62 @@ def test_the_simulators_options():
 def test_paths_of_other_kinds():
     kernel = lilac.compile(pathlib.Path(corpus("softmax_float16_4096")), num_warps=8)
     assert kernel.name == "softmax"
+
+
+# out = a * (a P b) + b * (b Q a), as torch.compile prints minima and maxima
+CHOICES = """
+tt.func public @choices(%out: !tt.ptr<i32>, %x: !tt.ptr<i32>, %y: !tt.ptr<i32>) {
+  %range = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
+  %zero = arith.constant dense<0> : tensor<128xi32>
+  %xs = tt.splat %x : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>>
+  %xp = tt.addptr %xs, %range : tensor<128x!tt.ptr<i32>>, tensor<128xi32>
+  %a = tt.load %xp : tensor<128x!tt.ptr<i32>>
+  %ys = tt.splat %y : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>>
+  %yp = tt.addptr %ys, %range : tensor<128x!tt.ptr<i32>>, tensor<128xi32>
+  %b = tt.load %yp : tensor<128x!tt.ptr<i32>>
+  %p = arith.cmpi FIRST : tensor<128xi32>
+  %pi = arith.extui %p : tensor<128xi1> to tensor<128xi32>
+  %s = arith.muli %a, %pi : tensor<128xi32>
+  %q = arith.cmpi SECOND : tensor<128xi32>
+  %qi = arith.extui %q : tensor<128xi1> to tensor<128xi32>
+  %t = arith.muli %qi, %b : tensor<128xi32>
+  %sum = arith.addi %s, %t : tensor<128xi32>
+  %z = arith.cmpi FIRSTZERO : tensor<128xi32>
+  %zi = arith.extui %z : tensor<128xi1> to tensor<128xi32>
+  %positive = arith.muli %zi, %a : tensor<128xi32>
+  %both = arith.xori %sum, %positive : tensor<128xi32>
+  %os = tt.splat %out : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>>
+  %op = tt.addptr %os, %range : tensor<128x!tt.ptr<i32>>, tensor<128xi32>
+  tt.store %op, %both : tensor<128x!tt.ptr<i32>>
+  tt.return
+}
+"""
+COMPARED = {"slt": numpy.less, "sle": numpy.less_equal, "sgt": numpy.greater, "sge": numpy.greater_equal}
+
+
+@pytest.mark.parametrize("first", [*COMPARED, "ult", "uge", "eq"])
+def test_minima_and_maxima_of_products(first):
+    edges = numpy.array([0, 1, -1, 2, -2, 7, 2**31 - 1, -2**31, 5, 5, -7, 1000], dtype=numpy.int32)
+    a, b = (numpy.resize(numpy.tile(part, 12), 128).astype(numpy.int32)
+            for part in (numpy.repeat(edges, 12)[:128], edges))
+
+    def compare(name, x, y):
+        if name == "eq":
+            return x == y
+        x, y = (x.view(numpy.uint32), y.view(numpy.uint32)) if name[0] == "u" else (x, y)
+        return COMPARED["s" + name[1:]](x, y)
+
+    found = 0
+    for second in (*COMPARED, "ult", "ugt", "ule"):
+        for swapped in (False, True):
+            text = CHOICES.replace("FIRSTZERO", f"{first}, %a, %zero").replace("FIRST", f"{first}, %a, %b")
+            text = text.replace("SECOND", f"{second}, %a, %b" if swapped else f"{second}, %b, %a")
+            out = numpy.zeros(128, numpy.int32)
+            lilac.run(text, 1, out, a, b)
+            with numpy.errstate(over="ignore"):
+                q = compare(second, a, b) if swapped else compare(second, b, a)
+                wanted = (a * compare(first, a, b) + b * q) ^ (a * compare(first, a, numpy.zeros_like(a)))
+            assert (out == wanted).all(), (first, second, swapped)
+            tile = lilac.compile(text, tile=True).tile
+            found += any(f"arith.{name}" in tile for name in ("minsi", "maxsi", "minui", "maxui"))
+    assert found >= (1 if first != "eq" else 0)  # each order has an opposite; all have a comparison with 0
