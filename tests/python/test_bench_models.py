@@ -81,6 +81,12 @@ def test_the_text_and_the_picture():
     json.dumps(rows())
 
 
+def test_results_that_rounding_explains_are_listed():
+    found = {"excess": 0.5, "difference": 3e-8, "change": 2e-8, "draws": 4, "multiple": 16}
+    text = report.text([zoo.by_name()["vit"]], [kernel("vit", "mean", 1, 1.0, 1.0, error=7.0, rounding=found)], [], {})
+    assert "rounding explains" in text and "vit mean: differs by 3e-08" in text and "Failures" not in text
+
+
 def command(*words):
     return subprocess.run([sys.executable, "-m", "lilac.bench", "models", *words], capture_output=True, text=True,
                           check=False)
@@ -92,3 +98,109 @@ def test_the_command_lists_models_and_refuses_unknown_ones():
     done = command("no_such_model")
     assert done.returncode == 2 and "no_such_model" in done.stderr
     assert command("--kernels", "--steps").returncode == 2
+
+
+# ---- results ------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def noise_only(torch, *, reverse=False, wrong=0.0):
+    """A kernel whose second result consists of rounding errors: the mean of a layer norm's output. Reversed, its
+    sums have another order. `wrong` is added to all means."""
+    def run(args):
+        x, normed, mean = args
+        columns = torch.flip(x, [1]) if reverse else x
+        centred = columns - columns.mean(1, keepdim=True)
+        found = centred * torch.rsqrt(centred.square().mean(1, keepdim=True) + 1e-5)
+        mean.copy_(found.cumsum(1)[:, -1] / x.shape[1] + wrong)
+        normed.copy_(torch.flip(found, [1]) if reverse else found)
+        return [normed, mean]
+    return run
+
+
+def judged(torch, ours, theirs, args):
+    from lilac.bench.models import results
+    from lilac.bench.models.capture import copies
+
+    a, b = ours(copies(args)), theirs(copies(args))
+    worst = max(map(results.difference, a, b))
+    return worst, results.rounding(theirs, args, a, b)
+
+
+def layer_norm_arguments(torch):
+    torch.manual_seed(1)
+    return torch.randn(512, 96) * 3 + 1, torch.zeros(512, 96), torch.zeros(512)
+
+
+def test_a_result_of_rounding_errors_is_no_failure(torch):
+    args = layer_norm_arguments(torch)
+    error, found = judged(torch, noise_only(torch, reverse=True), noise_only(torch), args)
+    assert error > 10 and 0 < found["excess"] <= 1 and found["change"] < 1e-5
+
+
+def test_a_wrong_result_among_rounding_errors_is_a_failure(torch):
+    error, found = judged(torch, noise_only(torch, wrong=1e-4), noise_only(torch), layer_norm_arguments(torch))
+    assert error > 10 and found["excess"] > 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+def test_a_wrong_softmax_is_a_failure(torch, dtype):
+    def softmax(args, factor=1.0):
+        args[1].copy_(torch.softmax(args[0] * factor, -1))
+        return [args[1]]
+
+    x = torch.randn(64, 256).to(getattr(torch, dtype))
+    error, found = judged(torch, lambda args: softmax(args, 1.5), softmax, (x, torch.zeros_like(x)))
+    assert error > 1 and found["excess"] > 1
+    assert judged(torch, softmax, softmax, (x, torch.zeros_like(x)))[0] == 0
+
+
+def test_one_ill_conditioned_element_does_not_excuse_the_others(torch):
+    def divide(args, wrong=0.0):
+        args[1].copy_(1 / (args[0] - 1) + wrong)
+        return [args[1]]
+
+    x = torch.full((4096,), 3.0)
+    x[0] = 1 + 2**-12  # a unit in the last place changes the result, 4096, by 2
+    error, found = judged(torch, lambda args: divide(args, 20.0), divide, (x, torch.zeros(4096)))
+    assert error > 1 and found["difference"] < 16 * found["change"]  # the maximum norm alone would excuse it
+    assert found["excess"] > 1
+
+
+def test_integers_and_infinities(torch):
+    from lilac.bench.models import results
+
+    def positive(args, flip=0):
+        args[1].copy_(args[0] - args[0].flip(0) > 0)
+        args[1][:flip] ^= True
+        return [args[1]]
+
+    x = torch.randn(1000)
+    zeros = torch.zeros(1000, dtype=torch.bool)
+    assert judged(torch, lambda args: positive(args, 3), positive, (x, zeros))[1]["excess"] == float("inf")
+    tied = torch.cat([x, x.flip(0)])  # x - x: the sign of a difference of equal numbers is rounding
+    assert judged(torch, lambda args: positive(args, 3), positive, (tied, zeros.repeat(2)))[1]["excess"] <= 1
+    one, other = torch.tensor([1.0, float("inf")]), torch.tensor([1.0, 2.0])
+    assert results.difference(one, other) == results.difference(other, one) == float("inf")
+    assert results.difference(one, one.clone()) == 0
+    nan = torch.tensor([float("nan"), 1.0])
+    assert results.difference(nan, nan.clone()) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+def test_a_perturbation_is_at_most_a_unit_in_the_last_place(torch, dtype):
+    from lilac.bench.models import results
+
+    kind = getattr(torch, dtype)
+    x = torch.randn(1000).to(kind)
+    x[:4] = torch.tensor([0.0, float("inf"), float("nan"), torch.finfo(kind).max], dtype=kind)
+    args = (x, x, x[::2], 7, torch.arange(3))
+    drawn = results.perturbed(args, 1)
+    assert drawn[0] is drawn[1] and drawn[3] == 7 and torch.equal(drawn[4], args[4])
+    assert drawn[2].stride() == (2,)
+    assert drawn[0][0] == 0 and drawn[0][1] == float("inf") and drawn[0][2].isnan() and drawn[0][3].isfinite()
+    moved = (drawn[0][4:].double() - x[4:].double()).abs() / x[4:].double().abs()
+    assert 0 < moved.max() <= torch.finfo(kind).eps

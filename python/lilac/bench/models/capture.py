@@ -23,15 +23,21 @@ class Changed(RuntimeError):
     """This version of PyTorch launches its kernels in a way that is not known here."""
 
 
+def memory(value):
+    """The storage from the first to the last element of a tensor, as a vector."""
+    import torch
+
+    needed = 1 + sum((n - 1) * s for n, s in zip(value.size(), value.stride())) if value.numel() else 0
+    return torch.as_strided(value, (needed,), (1,))
+
+
 def _copy(value):
     """A tensor with the same values, size and strides in storage of its own."""
     import torch
 
     if not isinstance(value, torch.Tensor):
         return value
-    needed = 1 + sum((n - 1) * s for n, s in zip(value.size(), value.stride())) if value.numel() else 0
-    memory = torch.as_strided(value, (needed,), (1,)).clone()
-    return torch.as_strided(memory, value.size(), value.stride())
+    return torch.as_strided(memory(value).clone(), value.size(), value.stride())
 
 
 def copies(args):

@@ -7,7 +7,8 @@ A row is a dict, written to the JSON file as it is:
     triton, lilac                        {ms, rounds, spread, host_bound, registers, spills, shared} or {failure}
     ratio, ratio_least, ratio_most       Triton's time over lilac's with these options
     own_ratio                            the same with each compiler's own choice of options
-    error                                the largest difference of the results over what rounding allows
+    error                                the largest difference of the results over the tolerance
+    rounding                             only where error > 1: what rounding explains of it (see results.py)
 """
 
 import concurrent.futures
@@ -22,10 +23,9 @@ import tempfile
 
 from .. import measure
 from ..runner import NAMES, Compilers, reason
+from . import results
 from .capture import copies
 
-# Differences that reassociated sums of these types may have, relative to the root mean square of the result.
-TOLERANCE = {"float64": 1e-10, "float32": 2e-3, "float16": 3e-2, "bfloat16": 1e-1}
 _numbers = itertools.count()
 
 
@@ -90,22 +90,6 @@ class Warmer:
         self.pool.shutdown(cancel_futures=True)
 
 
-def difference(a, b):
-    """The largest difference of two tensors over what is allowed: above 1 they differ."""
-    import torch
-
-    if not a.is_floating_point():
-        return 0.0 if torch.equal(a, b) else float("inf")
-    x, y = a.double(), b.double()
-    same = (x == y) | (x.isnan() & y.isnan())
-    if bool(same.all()):
-        return 0.0
-    scale = y[y.isfinite()].square().mean().sqrt() if bool(y.isfinite().any()) else torch.ones(())
-    allowed = TOLERANCE.get(str(a.dtype).rpartition(".")[2], 0.25) * (y.abs() + scale)
-    found = torch.where(same, torch.zeros_like(x), (x - y).abs() / allowed)
-    return float(found.nan_to_num(float("inf")).max())
-
-
 class Measurer:
     """Measures launches. `measure_launch(model, launch)` returns a row."""
 
@@ -122,10 +106,9 @@ class Measurer:
         stream = self.stream()
         return lambda: launcher(*args, **options, stream=stream)
 
-    def result(self, launcher, launch):
-        """The tensors after one launch with the recorded arguments."""
-        args = copies(launch.args)
-        launcher(*args, **launch.options, stream=self.stream())
+    def result(self, launcher, args, options):
+        """The tensors after one launch with these arguments."""
+        launcher(*args, **options, stream=self.stream())
         self.torch.cuda.synchronize()
         return [one for one in args if isinstance(one, self.torch.Tensor)]
 
@@ -147,6 +130,19 @@ class Measurer:
         return {key: statistics.median(self.watch.time(self.launcher(one, args, options), measure.LEAST_LAUNCHES))
                 for key, (one, _) in launchers.items()}
 
+    def agree(self, row, launch, launchers):
+        """Compares the results by the tolerance, and beyond it with what rounding does."""
+        def run(name, args):
+            return self.result(launchers[name], args, launch.options)
+
+        ours, theirs = (run(name, copies(launch.args)) for name in ("lilac", "triton"))
+        row["error"] = max(map(results.difference, ours, theirs), default=0.0)
+        if row["error"] > 1:
+            row["rounding"] = results.rounding(lambda args: run("triton", args), launch.args, ours, theirs)
+            if row["rounding"]["excess"] > 1:
+                row["lilac"]["failure"] = (f"the result differs from Triton's: {row['error']:.3g} times the tolerance, "
+                                           f"{row['rounding']['excess']:.3g} times what rounding explains")
+
     def compare(self, row, launch, made):
         args = copies(launch.args)
         best = {name: self.quick(made[name], args, launch.options) for name in NAMES}
@@ -154,10 +150,7 @@ class Measurer:
         chosen = min(both, key=best["triton"].get)
         row["options"] = described(chosen)
         row["own_ratio"] = min(best["triton"].values()) / min(best["lilac"].values())
-        results = [self.result(made[name][chosen][0], launch) for name in NAMES]
-        row["error"] = max((difference(a, b) for a, b in zip(*reversed(results))), default=0.0)
-        if row["error"] > 1:
-            row["lilac"]["failure"] = f"the result differs from Triton's: {row['error']:.3g} times what is allowed"
+        self.agree(row, launch, {name: made[name][chosen][0] for name in NAMES})
         turns = [lambda count, run=self.launcher(made[name][chosen][0], args, launch.options):
                  self.watch.time(run, count) for name in NAMES]
         medians, row["timed"] = measure.in_turn(turns, self.rounds, 1e3 * self.budget, self.watch.flush_ms)

@@ -116,6 +116,13 @@ def failures(kernels, steps):
     return lines + [f"{one['model']}, the step under {one['compiler']}: {one['failure']}" for one in steps if "failure" in one]
 
 
+def explained(kernel):
+    """A line for a result that rounding explains."""
+    found = kernel["rounding"]
+    return (f"- {kernel['model']} {kernel['name']}: differs by {found['difference']:.2g}; changes by {found['change']:.2g} "
+            f"when its arguments change by a unit in the last place ({found['excess']:.2g} of what is allowed)")
+
+
 def text(models, kernels, steps, missing):
     """The report for a terminal; it is Markdown too."""
     rows = model_rows(models, kernels, steps)
@@ -132,6 +139,9 @@ def text(models, kernels, steps, missing):
         columns = (("kernel", lambda p: f"{p[1]['model']} {p[1]['name']}"), ("ratio", lambda p: f"{p[1]['ratio']:.3f}"),
                    ("lost µs a step", lambda p: f"{1e3 * p[0]:.1f}"), ("lilac less Triton", lambda p: what_differs(p[1])))
         out += ["", "Slowest kernels:", "", table(columns, lost)]
+    excused = [one for one in kernels if "rounding" in one and "failure" not in one["lilac"]]
+    if excused:
+        out += ["", "Results beyond the tolerance that rounding explains:", "", *map(explained, excused)]
     failed = failures(kernels, steps) + [f"{name}: not run, {why}" for name, why in missing.items()]
     if failed:
         out += ["", "Failures:", "", *(f"- {line}" for line in failed)]
