@@ -1,8 +1,11 @@
 """`python -m lilac.bench models` without a GPU: the list of models, the report of known rows."""
 
 import json
+import os
 import subprocess
 import sys
+import time
+import types
 
 import pytest
 
@@ -87,6 +90,17 @@ def test_results_that_rounding_explains_are_listed():
     assert "rounding explains" in text and "vit mean: differs by 3e-08" in text and "Failures" not in text
 
 
+def test_the_row_of_a_model_names_its_worst_kernel_and_counts_quick_measurements():
+    quick = kernel("llama", "small", 1, 0.004, 0.008, timed=0)
+    row = rows([*KERNELS, quick])[0]
+    assert (row["least"], row["least_name"]) == (0.5, "slow")
+    assert row["slow_share"] == pytest.approx(2.001 / 4.005)  # "slow" and "tiny", not the quick measurement
+    assert row["quick"] == 1 and row["quick_share"] == pytest.approx(0.004 / 4.005)
+    text = report.text([zoo.by_name()[name] for name in ("llama", "vit")], [*KERNELS, quick], STEPS, {})
+    assert "medians of 10 launches: 1 of 5" in text and "50.0%" in text
+    assert "| 2.000 |" in text  # ratios of steps
+
+
 def command(*words):
     return subprocess.run([sys.executable, "-m", "lilac.bench", "models", *words], capture_output=True, text=True,
                           check=False)
@@ -98,6 +112,71 @@ def test_the_command_lists_models_and_refuses_unknown_ones():
     done = command("no_such_model")
     assert done.returncode == 2 and "no_such_model" in done.stderr
     assert command("--kernels", "--steps").returncode == 2
+
+
+# ---- workers ----------------------------------------------------------------------------------------------------
+
+def play(connection, name, settings):
+    """A worker whose behaviour is its model's name."""
+    if name == "crashes":
+        os._exit(7)
+    if name == "sleeps":
+        time.sleep(600)
+    if name == "refuses":
+        connection.send(("failed", "no such module", "Traceback"))
+        return
+    connection.send(("sources", []))
+    assert connection.recv() == ("load",)
+    connection.send(("prepared", 2))
+    word, seconds = connection.recv()
+    assert word == "measure"
+    if name == "dies":
+        os._exit(9)
+    if name == "late":
+        connection.send(("stopped", 1, 2))
+    connection.send(("rows", [{"model": name, "process": os.getpid(), "seconds": seconds}], []))
+
+
+@pytest.fixture
+def crew(monkeypatch, tmp_path):
+    from lilac.bench.models import crew as module
+
+    monkeypatch.setattr(module, "serve", play)
+    monkeypatch.setattr(module.Crew, "enough_memory", lambda self: True)
+    made = module.Crew(str(tmp_path), rounds=3, budget=0.08, jobs=2)
+    yield made
+    made.close()
+
+
+def named(*names):
+    return [types.SimpleNamespace(name=name) for name in names]
+
+
+def test_workers_are_prepared_in_parallel_and_measured_in_turn(crew):
+    models = named("one", "two", "three")
+    crew.prepare(models)
+    assert all(map(crew.is_prepared, models))
+    found = [crew.measure(model, 100.0) for model in models]
+    assert [rows[0]["model"] for rows, why in found if not why] == ["one", "two", "three"]
+    assert len({rows[0]["process"] for rows, _ in found}) == 3 and not crew.workers
+
+
+def test_a_worker_that_fails_stops_no_other(crew):
+    models = named("crashes", "one", "refuses", "dies", "late")
+    crew.prepare(models)
+    assert [m.name for m in models if crew.is_prepared(m)] == ["one", "dies", "late"]
+    why = {m.name: crew.measure(m, 100.0)[1] for m in models}
+    assert why == {"crashes": "its process ended with exit status 7", "one": None, "refuses": "no such module",
+                   "dies": "its process ended with exit status 9", "late": "the time was over after 1 of 2 kernels"}
+
+
+def test_models_that_are_not_compiled_in_time_are_compiled_later(crew):
+    models = named("sleeps", "one", "two")
+    crew.jobs = 1
+    crew.prepare(models, time.perf_counter() + 2)
+    assert not any(map(crew.is_prepared, models)) and "sleeps" in crew.failures and not crew.workers
+    assert crew.measure(models[1], 100.0)[1] is None
+    assert crew.measure(models[0], 1.0) == (None, "not compiled within the time for it")
 
 
 # ---- results ------------------------------------------------------------------------------------------------------
@@ -204,3 +283,49 @@ def test_a_perturbation_is_at_most_a_unit_in_the_last_place(torch, dtype):
     assert drawn[0][0] == 0 and drawn[0][1] == float("inf") and drawn[0][2].isnan() and drawn[0][3].isfinite()
     moved = (drawn[0][4:].double() - x[4:].double()).abs() / x[4:].double().abs()
     assert 0 < moved.max() <= torch.finfo(kind).eps
+
+
+class Stub:
+    """The parts of kernels.Measurer that need no GPU, with measurements of known times."""
+
+    def __init__(self, kernels, times):
+        self.times, self.long = times, []
+        self.measure = kernels.Measurer.measure.__get__(self)
+
+    def quick(self, entry):
+        if entry.launch.name in self.times:
+            ms = self.times[entry.launch.name]
+            entry.best, entry.chosen = {"triton": {(): ms}, "lilac": {(): ms}}, ()
+            entry.row.update(kernel("llama", entry.launch.name, entry.launch.count, ms, ms, timed=0))
+
+    def longer(self, entry):
+        self.long.append(entry.launch.name)
+        entry.row["timed"] = 100
+
+    def attempt(self, entry, names, function):
+        function()
+
+
+def entries_of(kernels, *names):
+    from lilac.bench.models.capture import Launch
+
+    return [kernels.Entry(Launch(name, "", (), {}, 2), {}, {}) for name in names]
+
+
+def test_kernels_that_take_little_of_the_time_are_measured_quickly(torch):
+    from lilac.bench.models import kernels
+
+    stub = Stub(kernels, {"large": 1.0, "small": 0.0019, "middle": 0.003})
+    entries = entries_of(kernels, "large", "small", "refused", "middle")
+    seen = []
+    assert stub.measure(entries, lambda: False, lambda number, entry: seen.append(number)) == 4
+    assert stub.long == ["large", "middle"] and sorted(seen) == [1, 2, 3, 4]
+    assert [entry.row.get("timed") for entry in entries] == [100, 0, None, 100]
+
+
+def test_the_time_stops_a_measurement_after_a_kernel(torch):
+    from lilac.bench.models import kernels
+
+    stub = Stub(kernels, {"large": 1.0, "middle": 0.003})
+    assert stub.measure(entries_of(kernels, "large", "middle"), lambda: True, lambda *_: None) == 0
+    assert stub.measure(entries_of(kernels, "large", "middle"), lambda: bool(stub.long), lambda *_: None) == 1

@@ -54,33 +54,72 @@ def _shape(value):
     return value
 
 
-@contextlib.contextmanager
-def _recording(found):
+def _autotuner():
     try:
         from torch._inductor.runtime.triton_heuristics import CachingAutotuner
     except ImportError as problem:
         raise Changed(str(problem)) from problem
-    before = CachingAutotuner.run
+    return CachingAutotuner
 
-    def run(self, *args, stream, **options):
-        if not self.filename or not os.path.exists(self.filename):
-            raise Changed(f"the source of {self.fn.__name__} is not on disk")
-        key = (self.filename, tuple(map(_shape, args)), tuple(sorted(options)))
-        if key not in found:
-            found[key] = Launch(self.fn.__name__, self.filename, copies(args), dict(options))
-        found[key].count += 1
-        return before(self, *args, stream=stream, **options)
 
-    CachingAutotuner.run = run
+@contextlib.contextmanager
+def _replaced(name, make):
+    """Replaces a method of the autotuner by make(the method)."""
+    autotuner = _autotuner()
+    before = getattr(autotuner, name, None)
+    if before is None:
+        raise Changed(f"CachingAutotuner has no method {name}")
+    setattr(autotuner, name, make(before))
     try:
         yield
     finally:
-        CachingAutotuner.run = before
+        setattr(autotuner, name, before)
+
+
+def _source(tuner):
+    if not tuner.filename or not os.path.exists(tuner.filename):
+        raise Changed(f"the source of {tuner.fn.__name__} is not on disk")
+    return tuner.filename
+
+
+def first_options():
+    """In this context a kernel runs with the first of its launch options. The autotuner measures nothing, and stores
+    no choice beside the generated file, where a fresh autotuner of the file would find it."""
+    def make(before):
+        def first(self, *args, **options):
+            self.launchers = self.launchers[:1]
+        return first
+    return _replaced("autotune_to_one_config", make)
+
+
+def sources(run):
+    """The generated files of the kernels that `run()` launches, in the order of the first launches."""
+    found = {}
+
+    def make(before):
+        def recorded(self, *args, **options):
+            found[_source(self)] = None
+            return before(self, *args, **options)
+        return recorded
+
+    with _replaced("run", make):
+        run()
+    return list(found)
 
 
 def launches(run):
     """The launches of `run()`, which compiled everything in a call before this one."""
     found = {}
-    with _recording(found):
+
+    def make(before):
+        def recorded(self, *args, stream, **options):
+            key = (_source(self), tuple(map(_shape, args)), tuple(sorted(options)))
+            if key not in found:
+                found[key] = Launch(self.fn.__name__, self.filename, copies(args), dict(options))
+            found[key].count += 1
+            return before(self, *args, stream=stream, **options)
+        return recorded
+
+    with _replaced("run", make):
         run()
     return list(found.values())
