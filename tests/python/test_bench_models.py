@@ -285,6 +285,21 @@ def test_a_perturbation_is_at_most_a_unit_in_the_last_place(torch, dtype):
     assert 0 < moved.max() <= torch.finfo(kind).eps
 
 
+def test_arguments_are_copied_with_their_strides_also_from_the_hosts_memory(torch):
+    from lilac.bench.models import capture
+
+    x = torch.arange(24.0).reshape(4, 6)
+    args = (x, x, x[1:, ::2], 5, x.expand(2, 4, 6))
+    for held in (args, capture.store(args)):
+        made = capture.copies(held)
+        assert made[0] is made[1] and made[0] is not x and made[3] == 5
+        for a, b in zip(made, args):
+            if isinstance(b, torch.Tensor):
+                assert torch.equal(a, b) and a.stride() == b.stride()
+        made[0].zero_()
+        assert x[3, 5] == 23 and torch.equal(capture.copies(held)[0], x)
+
+
 class Stub:
     """The parts of kernels.Measurer that need no GPU, with measurements of known times."""
 

@@ -61,10 +61,11 @@ class Run:
 
     def __init__(self, options, models):
         self.options, self.models = options, models
-        self.kernels, self.steps, self.missing, self.about = [], [], {}, {}
+        self.kernels, self.steps, self.missing, self.about, self.before = [], [], {}, {}, None
         if options.json and options.json.exists():
             data = json.loads(options.json.read_text(encoding="utf-8"))
             self.kernels, self.steps = data["kernels"], data["steps"]
+            self.before = data["environment"].get("commit")
 
     def has_kernels(self, model):
         return any(row["model"] == model.name for row in self.kernels)
@@ -141,7 +142,7 @@ def measure_steps(run, models, compiler, deadline):
 def measure(run, options, models):
     import torch
 
-    from ..measure import Stopwatch
+    from ..measure import LEAST_LAUNCHES, Stopwatch
     from ..runner import NAMES
     from .crew import Crew
 
@@ -149,6 +150,10 @@ def measure(run, options, models):
     options.clean, options.first_calls = False, 1
     run.about = environment(options, argparse.Namespace(
         seed=1, rounds=options.rounds, budget=options.budget, bandwidth=Stopwatch(torch).bandwidth()))
+    run.about["method"] += (f"; kernels under {report.QUICK:.1%} of their model's time: "
+                            f"medians of {LEAST_LAUNCHES} launches")
+    if run.before and run.before != run.about["commit"]:
+        say(f"{options.json.name} has measurements of commit {run.before}, which are kept")
     torch.cuda.empty_cache()
     if not options.steps:
         with tempfile.TemporaryDirectory(prefix="lilac-bench-", ignore_cleanup_errors=True) as folder:

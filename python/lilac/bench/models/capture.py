@@ -9,12 +9,14 @@ import contextlib
 import dataclasses
 import os
 
+FREE = 0.2  # of the GPU's memory: below, recorded arguments are kept in the host's
+
 
 @dataclasses.dataclass
 class Launch:
     name: str        # of the kernel
     source: str      # the generated Python file, one kernel each
-    args: tuple      # tensors and numbers, as the kernel was launched
+    args: tuple      # tensors (or Stored ones) and numbers, as the kernel was launched
     options: dict    # keyword arguments of the launch
     count: int = 0   # launches with these shapes in the step
 
@@ -31,10 +33,29 @@ def memory(value):
     return torch.as_strided(value, (needed,), (1,))
 
 
+@dataclasses.dataclass(eq=False)
+class Stored:
+    """A tensor in the host's memory, for want of the GPU's."""
+    flat: object
+    size: tuple
+    stride: tuple
+    device: object
+
+
+def store(args):
+    """The arguments with their tensors in the host's memory."""
+    import torch
+
+    made = {id(a): Stored(memory(a).cpu(), a.size(), a.stride(), a.device) for a in args if isinstance(a, torch.Tensor)}
+    return tuple(made.get(id(a), a) for a in args)
+
+
 def _copy(value):
     """A tensor with the same values, size and strides in storage of its own."""
     import torch
 
+    if isinstance(value, Stored):
+        return torch.as_strided(value.flat.to(value.device, copy=True), value.size, value.stride)
     if not isinstance(value, torch.Tensor):
         return value
     return torch.as_strided(memory(value).clone(), value.size(), value.stride())
@@ -44,6 +65,13 @@ def copies(args):
     """Fresh copies of the arguments of a launch. A tensor that is passed twice remains one tensor."""
     made = {}
     return tuple(made.setdefault(id(a), _copy(a)) for a in args)
+
+
+def _memory_is_short():
+    import torch
+
+    free, whole = torch.cuda.mem_get_info()
+    return free < FREE * whole
 
 
 def _shape(value):
@@ -115,7 +143,9 @@ def launches(run):
         def recorded(self, *args, stream, **options):
             key = (_source(self), tuple(map(_shape, args)), tuple(sorted(options)))
             if key not in found:
-                found[key] = Launch(self.fn.__name__, self.filename, copies(args), dict(options))
+                copied = copies(args)
+                found[key] = Launch(self.fn.__name__, self.filename,
+                                    store(copied) if _memory_is_short() else copied, dict(options))
             found[key].count += 1
             return before(self, *args, stream=stream, **options)
         return recorded

@@ -30,9 +30,9 @@ def processors():
 
 def _warm(source, name, folder):
     """In a process of the pool: fills Triton's cache. What fails here fails again in the worker, which reports it."""
+    os.environ.update(TRITON_CACHE_DIR=folder, TORCHINDUCTOR_COMPILE_THREADS="1")
     from .kernels import load
 
-    os.environ.update(TRITON_CACHE_DIR=folder, TORCHINDUCTOR_COMPILE_THREADS="1")
     try:
         with Compilers().using(name):
             load(source).precompile(warm_cache_only=True)
@@ -158,8 +158,8 @@ class Crew:
         elif kind == "prepared":
             worker.state = "prepared"
             done = sum(w.state == "prepared" for w in self.workers.values())
-            say(f"  {worker.model.name}: {what} kernel{'s' * (what != 1)} compiled in {time.perf_counter() - worker.began:.0f} s "
-                f"({done} of {count} models, {time.perf_counter() - began:.0f} s)")
+            say(f"  {worker.model.name}: {what} kernel{'s' * (what != 1)} compiled in "
+                f"{time.perf_counter() - worker.began:.0f} s ({done} of {count} models, {time.perf_counter() - began:.0f} s)")
         else:
             self.trace("".join(more))
             self.dismiss(worker, what)

@@ -76,15 +76,17 @@ class Entry:
 
 
 class Measurer:
-    """Measures the launches of a model. A kernel's failure under one compiler is recorded in its row; an error after
-    which the GPU is unusable raises Lost."""
+    """Measures the launches of a model: `prepare` its kernels, then `start` when nothing else uses the GPU. A kernel's
+    failure under one compiler is recorded in its row; an error after which the GPU is unusable raises Lost."""
 
     def __init__(self, compilers, *, rounds=3, budget=0.08):
         import torch
 
         self.torch, self.compilers, self.rounds, self.budget = torch, compilers, rounds, budget
-        self.watch = measure.Stopwatch(torch)
-        self.made = {}
+        self.watch, self.made = None, {}
+
+    def start(self):
+        self.watch = measure.Stopwatch(self.torch)
 
     def prepare(self, source):
         """Compiles and loads the kernel of a generated file: {compiler: launchers, or the exception}."""

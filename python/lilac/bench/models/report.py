@@ -161,16 +161,17 @@ def quick_line(rows):
     if not mine:
         return []
     mean = sum(row["quick_share"] for row in mine) / sum(1 for row in rows if row.get("ratio"))
-    return [f"Kernels that take less than {QUICK:.1%} of their model's time, whose times are medians of {LEAST_LAUNCHES} "
-            f"launches: {sum(row['quick'] for row in mine)} of {sum(row['kernels'] for row in rows)}, together {mean:.2%} "
-            f"of a model's time in the mean, {max(row['quick_share'] for row in mine):.2%} at most.  "]
+    count, every = (sum(row[key] for row in rows if row.get("ratio")) for key in ("quick", "kernels"))
+    return [f"Kernels that take less than {QUICK:.1%} of their model's time, whose times are medians of "
+            f"{LEAST_LAUNCHES} launches: {count} of {every}, together {mean:.2%} of a model's time in the mean, "
+            f"{max(row['quick_share'] for row in mine):.2%} at most.  "]
 
 
 def explained(kernel):
     """A line for a result that rounding explains."""
     found = kernel["rounding"]
-    return (f"- {kernel['model']} {kernel['name']}: differs by {found['difference']:.2g}; changes by {found['change']:.2g} "
-            f"when its arguments change by a unit in the last place ({found['excess']:.2g} of what is allowed)")
+    return (f"- {kernel['model']} {kernel['name']}: differs by {found['difference']:.2g}; "
+            f"changes by {found['change']:.2g} when its arguments change by a unit in the last place ({found['excess']:.2g} of what is allowed)")
 
 
 def text(models, kernels, steps, missing):

@@ -82,12 +82,14 @@ class Session:
         self.step = None
         self.torch._dynamo.reset()
         self.torch.cuda.empty_cache()
+        self.measurer.start()
         entries = [self.measurer.entry(self.model, launch) for launch in launches]
         began = time.perf_counter()
 
         def progress(number, entry):
             left = (time.perf_counter() - began) / number * (len(entries) - number)
-            say(f"  [{number:3}/{len(entries)}] {entry.launch.name[:60]:<60} {outcome(entry.row)}   ({left:.0f} s left)")
+            say(f"  [{number:3}/{len(entries)}] {entry.launch.name[:60]:<60} {outcome(entry.row)}   "
+                f"({left:.0f} s left)")
 
         done = self.measurer.measure(entries, lambda: time.perf_counter() > deadline, progress)
         if done < len(entries):
