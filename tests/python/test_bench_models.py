@@ -138,12 +138,12 @@ def play(connection, name, settings):
 
 
 @pytest.fixture
-def crew(monkeypatch, tmp_path):
-    from lilac.bench.models import crew as module
+def scheduler(monkeypatch, tmp_path):
+    from lilac.bench.models import scheduler as module
 
     monkeypatch.setattr(module, "serve", play)
-    monkeypatch.setattr(module.Crew, "enough_memory", lambda self: True)
-    made = module.Crew(str(tmp_path), rounds=3, budget=0.08, jobs=2)
+    monkeypatch.setattr(module.Scheduler, "enough_memory", lambda self: True)
+    made = module.Scheduler(str(tmp_path), rounds=3, budget=0.08, jobs=2)
     yield made
     made.close()
 
@@ -152,31 +152,31 @@ def named(*names):
     return [types.SimpleNamespace(name=name) for name in names]
 
 
-def test_workers_are_prepared_in_parallel_and_measured_in_turn(crew):
+def test_workers_are_prepared_in_parallel_and_measured_in_turn(scheduler):
     models = named("one", "two", "three")
-    crew.prepare(models)
-    assert all(map(crew.is_prepared, models))
-    found = [crew.measure(model, 100.0) for model in models]
+    scheduler.prepare(models)
+    assert all(map(scheduler.is_prepared, models))
+    found = [scheduler.measure(model, 100.0) for model in models]
     assert [rows[0]["model"] for rows, why in found if not why] == ["one", "two", "three"]
-    assert len({rows[0]["process"] for rows, _ in found}) == 3 and not crew.workers
+    assert len({rows[0]["process"] for rows, _ in found}) == 3 and not scheduler.workers
 
 
-def test_a_worker_that_fails_stops_no_other(crew):
+def test_a_worker_that_fails_stops_no_other(scheduler):
     models = named("crashes", "one", "refuses", "dies", "late")
-    crew.prepare(models)
-    assert [m.name for m in models if crew.is_prepared(m)] == ["one", "dies", "late"]
-    why = {m.name: crew.measure(m, 100.0)[1] for m in models}
+    scheduler.prepare(models)
+    assert [m.name for m in models if scheduler.is_prepared(m)] == ["one", "dies", "late"]
+    why = {m.name: scheduler.measure(m, 100.0)[1] for m in models}
     assert why == {"crashes": "its process ended with exit status 7", "one": None, "refuses": "no such module",
                    "dies": "its process ended with exit status 9", "late": "the time was over after 1 of 2 kernels"}
 
 
-def test_models_that_are_not_compiled_in_time_are_compiled_later(crew):
+def test_models_that_are_not_compiled_in_time_are_compiled_later(scheduler):
     models = named("sleeps", "one", "two")
-    crew.jobs = 1
-    crew.prepare(models, time.perf_counter() + 2)
-    assert not any(map(crew.is_prepared, models)) and "sleeps" in crew.failures and not crew.workers
-    assert crew.measure(models[1], 100.0)[1] is None
-    assert crew.measure(models[0], 1.0) == (None, "not compiled within the time for it")
+    scheduler.jobs = 1
+    scheduler.prepare(models, time.perf_counter() + 2)
+    assert not any(map(scheduler.is_prepared, models)) and "sleeps" in scheduler.failures and not scheduler.workers
+    assert scheduler.measure(models[1], 100.0)[1] is None
+    assert scheduler.measure(models[0], 1.0) == (None, "not compiled within the time for it")
 
 
 # ---- results ------------------------------------------------------------------------------------------------------

@@ -92,21 +92,21 @@ class Run:
         return report.text([m for m in zoo.MODELS if m.name in known], self.kernels, self.steps, self.missing)
 
 
-def measure_kernels(run, crew, models, deadline):
+def measure_kernels(run, scheduler, models, deadline):
     """The generated kernels of the models: all models are compiled, then measured one at a time."""
     todo = [model for model in models if not run.has_kernels(model)]
     began = time.perf_counter()
     if todo:
         say(f"compiling {len(todo)} models")
-        crew.prepare(sorted(todo, key=lambda model: not model.training), began + run.options.prepare)
-    order = sorted(todo, key=lambda model: not crew.is_prepared(model))
+        scheduler.prepare(sorted(todo, key=lambda model: not model.training), began + run.options.prepare)
+    order = sorted(todo, key=lambda model: not scheduler.is_prepared(model))
     for number, model in enumerate(order, 1):
         left = deadline - time.perf_counter()
         if left <= 0:
             run.missing[model.name] = "the time was over"
             continue
         say(f"[{number}/{len(order)}] {model.name}: {model.family}, {model.step}, {model.dtype}")
-        rows, why = crew.measure(model, left)
+        rows, why = scheduler.measure(model, left)
         if why:
             run.missing[model.name] = why
             say(f"  not run: {why}")
@@ -144,7 +144,7 @@ def measure(run, options, models):
 
     from ..measure import LEAST_LAUNCHES, Stopwatch
     from ..runner import NAMES
-    from .crew import Crew
+    from .scheduler import Scheduler
 
     deadline = time.perf_counter() + options.time
     options.clean, options.first_calls = False, 1
@@ -157,12 +157,12 @@ def measure(run, options, models):
     torch.cuda.empty_cache()
     if not options.steps:
         with tempfile.TemporaryDirectory(prefix="lilac-bench-", ignore_cleanup_errors=True) as folder:
-            crew = Crew(folder, rounds=options.rounds, budget=options.budget, jobs=options.jobs,
+            scheduler = Scheduler(folder, rounds=options.rounds, budget=options.budget, jobs=options.jobs,
                         trace=say if options.verbose else lambda text: None)
             try:
-                measure_kernels(run, crew, models, deadline)
+                measure_kernels(run, scheduler, models, deadline)
             finally:
-                crew.close()
+                scheduler.close()
     if not options.kernels:
         for compiler in NAMES:
             say(f"whole steps under {compiler}")

@@ -170,8 +170,8 @@ def quick_line(rows):
 def explained(kernel):
     """A line for a result that rounding explains."""
     found = kernel["rounding"]
-    return (f"- {kernel['model']} {kernel['name']}: differs by {found['difference']:.2g}; "
-            f"changes by {found['change']:.2g} when its arguments change by a unit in the last place ({found['excess']:.2g} of what is allowed)")
+    return (f"- {kernel['model']} {kernel['name']}: differs by {found['difference']:.2g}; changes by {found['change']:.2g}"
+            f" when its arguments change by a unit in the last place ({found['excess']:.2g} of what is allowed)")
 
 
 def text(models, kernels, steps, missing):

@@ -32,7 +32,8 @@ class Settings:
 
     def environment(self):
         return {"TORCHINDUCTOR_CACHE_DIR": self.folder, "TRITON_CACHE_DIR": os.path.join(self.folder, "triton"),
-                "TORCHINDUCTOR_COMPILE_THREADS": str(self.threads), "LILAC_TRITON": "0"}
+                "TORCHINDUCTOR_COMPILE_THREADS": str(self.threads), "OMP_NUM_THREADS": str(self.threads),
+                "LILAC_TRITON": "0"}
 
 
 class Session:
@@ -105,7 +106,7 @@ def outcome(row):
     return f"{row['ratio']:.3f}  {1e3 * row['lilac']['ms']:.1f} µs" + ("" if row["timed"] else " (quick)")
 
 
-def converse(connection, model, settings):
+def run_session(connection, model, settings):
     session = Session(model, settings)
     sources = session.compile()
     connection.send(("sources", sources))
@@ -125,7 +126,7 @@ def serve(connection, name, settings):
     try:
         from . import zoo
 
-        converse(connection, zoo.by_name()[name], settings)
+        run_session(connection, zoo.by_name()[name], settings)
     except (EOFError, BrokenPipeError):
         code = 1  # the command has ended
     except BaseException as problem:

@@ -1,10 +1,9 @@
 """The workers of a run: several models are compiled at once, then measured one at a time.
 
-`Crew.prepare(models)` starts a process for each model (see worker.py) and returns when all are prepared, or the time
-for it is over. No more than `jobs` models are compiled at once, and a further one starts only while a part of the
-GPU's memory is free. The kernels are compiled in one pool of processes, so that a model with few kernels does not
-wait for its own. `Crew.measure(model)` measures one model while no other worker is active; a model that could not be
-prepared is compiled then.
+`Scheduler.prepare(models)` starts a process for each model (see worker.py). It returns when all models are prepared,
+or the time for it is over. At most `jobs` models are compiled at once, and a further one starts only while a part of
+the GPU's memory is free. The kernels of all models are compiled in one pool of processes. `Scheduler.measure(model)`
+measures one model while no other worker is active; a model that could not be prepared is compiled then.
 """
 
 import concurrent.futures
@@ -30,7 +29,7 @@ def processors():
 
 def _warm(source, name, folder):
     """In a process of the pool: fills Triton's cache. What fails here fails again in the worker, which reports it."""
-    os.environ.update(TRITON_CACHE_DIR=folder, TORCHINDUCTOR_COMPILE_THREADS="1")
+    os.environ.update(TRITON_CACHE_DIR=folder, TORCHINDUCTOR_COMPILE_THREADS="1", OMP_NUM_THREADS="1")
     from .kernels import load
 
     try:
@@ -105,7 +104,7 @@ class Worker:
         self.connection.close()
 
 
-class Crew:
+class Scheduler:
     def __init__(self, folder, *, rounds, budget, jobs=None, trace=lambda text: None):
         self.folder, self.rounds, self.budget, self.trace = folder, rounds, budget, trace
         self.jobs = jobs or max(1, processors() // 2)
@@ -144,7 +143,7 @@ class Crew:
                     worker.send("load")
         for worker in list(self.workers.values()):
             if worker.state != "prepared":
-                self.dismiss(worker, "not compiled within the time for it")
+                self.abandon(worker, "not compiled within the time for it")
         for model in queue:
             say(f"  {model.name}: not compiled within the time for it")
 
@@ -158,13 +157,14 @@ class Crew:
         elif kind == "prepared":
             worker.state = "prepared"
             done = sum(w.state == "prepared" for w in self.workers.values())
-            say(f"  {worker.model.name}: {what} kernel{'s' * (what != 1)} compiled in "
-                f"{time.perf_counter() - worker.began:.0f} s ({done} of {count} models, {time.perf_counter() - began:.0f} s)")
+            seconds = time.perf_counter() - worker.began
+            say(f"  {worker.model.name}: {what} kernel{'s' * (what != 1)} compiled in {seconds:.0f} s "
+                f"({done} of {count} models, {time.perf_counter() - began:.0f} s)")
         else:
             self.trace("".join(more))
-            self.dismiss(worker, what)
+            self.abandon(worker, what)
 
-    def dismiss(self, worker, why):
+    def abandon(self, worker, why):
         say(f"  {worker.model.name}: {why}")
         self.failures[worker.model.name] = why
         worker.end()
