@@ -1,8 +1,11 @@
 """`python -m lilac.bench models` without a GPU: the list of models, the report of known rows."""
 
 import json
+import os
 import subprocess
 import sys
+import time
+import types
 
 import pytest
 
@@ -81,6 +84,23 @@ def test_the_text_and_the_picture():
     json.dumps(rows())
 
 
+def test_results_that_rounding_explains_are_listed():
+    found = {"excess": 0.5, "difference": 3e-8, "change": 2e-8, "draws": 4, "multiple": 16}
+    text = report.text([zoo.by_name()["vit"]], [kernel("vit", "mean", 1, 1.0, 1.0, error=7.0, rounding=found)], [], {})
+    assert "rounding explains" in text and "vit mean: differs by 3e-08" in text and "Failures" not in text
+
+
+def test_the_row_of_a_model_names_its_worst_kernel_and_counts_quick_measurements():
+    quick = kernel("llama", "small", 1, 0.004, 0.008, timed=0)
+    row = rows([*KERNELS, quick])[0]
+    assert (row["least"], row["least_name"]) == (0.5, "slow")
+    assert row["slow_share"] == pytest.approx(2.001 / 4.005)  # "slow" and "tiny", not the quick measurement
+    assert row["quick"] == 1 and row["quick_share"] == pytest.approx(0.004 / 4.005)
+    text = report.text([zoo.by_name()[name] for name in ("llama", "vit")], [*KERNELS, quick], STEPS, {})
+    assert "medians of 10 launches: 1 of 5" in text and "50.0%" in text
+    assert "| 2.000 |" in text  # ratios of steps
+
+
 def command(*words):
     return subprocess.run([sys.executable, "-m", "lilac.bench", "models", *words], capture_output=True, text=True,
                           check=False)
@@ -92,3 +112,235 @@ def test_the_command_lists_models_and_refuses_unknown_ones():
     done = command("no_such_model")
     assert done.returncode == 2 and "no_such_model" in done.stderr
     assert command("--kernels", "--steps").returncode == 2
+
+
+# ---- workers ----------------------------------------------------------------------------------------------------
+
+def play(connection, name, settings):
+    """A worker whose behaviour is its model's name."""
+    if name == "crashes":
+        os._exit(7)
+    if name == "sleeps":
+        time.sleep(600)
+    if name == "refuses":
+        connection.send(("failed", "no such module", "Traceback"))
+        return
+    connection.send(("sources", []))
+    assert connection.recv() == ("load",)
+    connection.send(("prepared", 2))
+    word, seconds = connection.recv()
+    assert word == "measure"
+    if name == "dies":
+        os._exit(9)
+    if name == "late":
+        connection.send(("stopped", 1, 2))
+    connection.send(("rows", [{"model": name, "process": os.getpid(), "seconds": seconds}], []))
+
+
+@pytest.fixture
+def scheduler(monkeypatch, tmp_path):
+    from lilac.bench.models import scheduler as module
+
+    monkeypatch.setattr(module, "serve", play)
+    monkeypatch.setattr(module.Scheduler, "enough_memory", lambda self: True)
+    made = module.Scheduler(str(tmp_path), rounds=3, budget=0.08, jobs=2)
+    yield made
+    made.close()
+
+
+def named(*names):
+    return [types.SimpleNamespace(name=name) for name in names]
+
+
+def test_workers_are_prepared_in_parallel_and_measured_in_turn(scheduler):
+    models = named("one", "two", "three")
+    scheduler.prepare(models)
+    assert all(map(scheduler.is_prepared, models))
+    found = [scheduler.measure(model, 100.0) for model in models]
+    assert [rows[0]["model"] for rows, why in found if not why] == ["one", "two", "three"]
+    assert len({rows[0]["process"] for rows, _ in found}) == 3 and not scheduler.workers
+
+
+def test_a_worker_that_fails_stops_no_other(scheduler):
+    models = named("crashes", "one", "refuses", "dies", "late")
+    scheduler.prepare(models)
+    assert [m.name for m in models if scheduler.is_prepared(m)] == ["one", "dies", "late"]
+    why = {m.name: scheduler.measure(m, 100.0)[1] for m in models}
+    assert why == {"crashes": "its process ended with exit status 7", "one": None, "refuses": "no such module",
+                   "dies": "its process ended with exit status 9", "late": "the time was over after 1 of 2 kernels"}
+
+
+def test_models_that_are_not_compiled_in_time_are_compiled_later(scheduler):
+    models = named("sleeps", "one", "two")
+    scheduler.jobs = 1
+    scheduler.prepare(models, time.perf_counter() + 2)
+    assert not any(map(scheduler.is_prepared, models)) and "sleeps" in scheduler.failures and not scheduler.workers
+    assert scheduler.measure(models[1], 100.0)[1] is None
+    assert scheduler.measure(models[0], 1.0) == (None, "not compiled within the time for it")
+
+
+# ---- results ------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def noise_only(torch, *, reverse=False, wrong=0.0):
+    """A kernel whose second result consists of rounding errors: the mean of a layer norm's output. Reversed, its
+    sums have another order. `wrong` is added to all means."""
+    def run(args):
+        x, normed, mean = args
+        columns = torch.flip(x, [1]) if reverse else x
+        centred = columns - columns.mean(1, keepdim=True)
+        found = centred * torch.rsqrt(centred.square().mean(1, keepdim=True) + 1e-5)
+        mean.copy_(found.cumsum(1)[:, -1] / x.shape[1] + wrong)
+        normed.copy_(torch.flip(found, [1]) if reverse else found)
+        return [normed, mean]
+    return run
+
+
+def judged(torch, ours, theirs, args):
+    from lilac.bench.models import results
+    from lilac.bench.models.capture import copies
+
+    a, b = ours(copies(args)), theirs(copies(args))
+    worst = max(map(results.difference, a, b))
+    return worst, results.rounding(theirs, args, a, b)
+
+
+def layer_norm_arguments(torch):
+    torch.manual_seed(1)
+    return torch.randn(512, 96) * 3 + 1, torch.zeros(512, 96), torch.zeros(512)
+
+
+def test_a_result_of_rounding_errors_is_no_failure(torch):
+    args = layer_norm_arguments(torch)
+    error, found = judged(torch, noise_only(torch, reverse=True), noise_only(torch), args)
+    assert error > 10 and 0 < found["excess"] <= 1 and found["change"] < 1e-5
+
+
+def test_a_wrong_result_among_rounding_errors_is_a_failure(torch):
+    error, found = judged(torch, noise_only(torch, wrong=1e-4), noise_only(torch), layer_norm_arguments(torch))
+    assert error > 10 and found["excess"] > 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+def test_a_wrong_softmax_is_a_failure(torch, dtype):
+    def softmax(args, factor=1.0):
+        args[1].copy_(torch.softmax(args[0] * factor, -1))
+        return [args[1]]
+
+    x = torch.randn(64, 256).to(getattr(torch, dtype))
+    error, found = judged(torch, lambda args: softmax(args, 1.5), softmax, (x, torch.zeros_like(x)))
+    assert error > 1 and found["excess"] > 1
+    assert judged(torch, softmax, softmax, (x, torch.zeros_like(x)))[0] == 0
+
+
+def test_one_ill_conditioned_element_does_not_excuse_the_others(torch):
+    def divide(args, wrong=0.0):
+        args[1].copy_(1 / (args[0] - 1) + wrong)
+        return [args[1]]
+
+    x = torch.full((4096,), 3.0)
+    x[0] = 1 + 2**-12  # a unit in the last place changes the result, 4096, by 2
+    error, found = judged(torch, lambda args: divide(args, 20.0), divide, (x, torch.zeros(4096)))
+    assert error > 1 and found["difference"] < 16 * found["change"]  # the maximum norm alone would excuse it
+    assert found["excess"] > 1
+
+
+def test_integers_and_infinities(torch):
+    from lilac.bench.models import results
+
+    def positive(args, flip=0):
+        args[1].copy_(args[0] - args[0].flip(0) > 0)
+        args[1][:flip] ^= True
+        return [args[1]]
+
+    x = torch.randn(1000)
+    zeros = torch.zeros(1000, dtype=torch.bool)
+    assert judged(torch, lambda args: positive(args, 3), positive, (x, zeros))[1]["excess"] == float("inf")
+    tied = torch.cat([x, x.flip(0)])  # x - x: the sign of a difference of equal numbers is rounding
+    assert judged(torch, lambda args: positive(args, 3), positive, (tied, zeros.repeat(2)))[1]["excess"] <= 1
+    one, other = torch.tensor([1.0, float("inf")]), torch.tensor([1.0, 2.0])
+    assert results.difference(one, other) == results.difference(other, one) == float("inf")
+    assert results.difference(one, one.clone()) == 0
+    nan = torch.tensor([float("nan"), 1.0])
+    assert results.difference(nan, nan.clone()) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+def test_a_perturbation_is_at_most_a_unit_in_the_last_place(torch, dtype):
+    from lilac.bench.models import results
+
+    kind = getattr(torch, dtype)
+    x = torch.randn(1000).to(kind)
+    x[:4] = torch.tensor([0.0, float("inf"), float("nan"), torch.finfo(kind).max], dtype=kind)
+    args = (x, x, x[::2], 7, torch.arange(3))
+    drawn = results.perturbed(args, 1)
+    assert drawn[0] is drawn[1] and drawn[3] == 7 and torch.equal(drawn[4], args[4])
+    assert drawn[2].stride() == (2,)
+    assert drawn[0][0] == 0 and drawn[0][1] == float("inf") and drawn[0][2].isnan() and drawn[0][3].isfinite()
+    moved = (drawn[0][4:].double() - x[4:].double()).abs() / x[4:].double().abs()
+    assert 0 < moved.max() <= torch.finfo(kind).eps
+
+
+def test_arguments_are_copied_with_their_strides_also_from_the_hosts_memory(torch):
+    from lilac.bench.models import capture
+
+    x = torch.arange(24.0).reshape(4, 6)
+    args = (x, x, x[1:, ::2], 5, x.expand(2, 4, 6))
+    for held in (args, capture.store(args)):
+        made = capture.copies(held)
+        assert made[0] is made[1] and made[0] is not x and made[3] == 5
+        for a, b in zip(made, args):
+            if isinstance(b, torch.Tensor):
+                assert torch.equal(a, b) and a.stride() == b.stride()
+        made[0].zero_()
+        assert x[3, 5] == 23 and torch.equal(capture.copies(held)[0], x)
+
+
+class Stub:
+    """The parts of kernels.Measurer that need no GPU, with measurements of known times."""
+
+    def __init__(self, kernels, times):
+        self.times, self.long = times, []
+        self.measure = kernels.Measurer.measure.__get__(self)
+
+    def quick(self, entry):
+        if entry.launch.name in self.times:
+            ms = self.times[entry.launch.name]
+            entry.best, entry.chosen = {"triton": {(): ms}, "lilac": {(): ms}}, ()
+            entry.row.update(kernel("llama", entry.launch.name, entry.launch.count, ms, ms, timed=0))
+
+    def longer(self, entry):
+        self.long.append(entry.launch.name)
+        entry.row["timed"] = 100
+
+    def attempt(self, entry, names, function):
+        function()
+
+
+def entries_of(kernels, *names):
+    from lilac.bench.models.capture import Launch
+
+    return [kernels.Entry(Launch(name, "", (), {}, 2), {}, {}) for name in names]
+
+
+def test_kernels_that_take_little_of_the_time_are_measured_quickly(torch):
+    from lilac.bench.models import kernels
+
+    stub = Stub(kernels, {"large": 1.0, "small": 0.0019, "middle": 0.003})
+    entries = entries_of(kernels, "large", "small", "refused", "middle")
+    seen = []
+    assert stub.measure(entries, lambda: False, lambda number, entry: seen.append(number)) == 4
+    assert stub.long == ["large", "middle"] and sorted(seen) == [1, 2, 3, 4]
+    assert [entry.row.get("timed") for entry in entries] == [100, 0, None, 100]
+
+
+def test_the_time_stops_a_measurement_after_a_kernel(torch):
+    from lilac.bench.models import kernels
+
+    stub = Stub(kernels, {"large": 1.0, "middle": 0.003})
+    assert stub.measure(entries_of(kernels, "large", "middle"), lambda: True, lambda *_: None) == 0
+    assert stub.measure(entries_of(kernels, "large", "middle"), lambda: bool(stub.long), lambda *_: None) == 1

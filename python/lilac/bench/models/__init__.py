@@ -4,7 +4,8 @@
     python -m lilac.bench models --half development      without the held-out half
     python -m lilac.bench models llama swin --kernels    the generated kernels of two models only
 
-`zoo` is the list of models, `capture` records the kernels of one step with their arguments, `kernels` measures a
-recorded kernel under both compilers, `step` measures whole steps in a process for each compiler, and `report`
-writes the tables and the picture. See docs/benchmarks.md.
+`zoo` is the list of models. `scheduler` compiles several of them at once, each in a process of its own (`worker`), and
+measures one at a time. `capture` records the kernels of one step with their arguments, `kernels` measures them under
+both compilers, `results` compares what they compute, and `machine_code` counts their instructions. `step` measures
+whole steps in a process for each compiler. `report` writes the tables and the picture. See docs/benchmarks.md.
 """

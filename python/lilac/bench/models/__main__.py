@@ -7,8 +7,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-import traceback
 
 from ..__main__ import COUNT, DONE, FAILED, REFUSED, SECONDS, USAGE, Refusal, environment, require, say, short, write
 from . import report, zoo
@@ -28,7 +28,12 @@ def arguments(argv):
     parser.add_argument("--budget", type=SECONDS, default=0.08, metavar="SECONDS",
                         help="time spent on the timed launches of a kernel (default 0.08)")
     parser.add_argument("--time", type=SECONDS, default=float("inf"), metavar="SECONDS",
-                        help="start no further model after this time")
+                        help="stop after this time; a model that is not finished then is not reported")
+    parser.add_argument("--prepare", type=SECONDS, metavar="SECONDS",
+                        help="time in which the models are compiled in parallel; a model that is not compiled then is "
+                        "compiled when it is measured (default: half of --time)")
+    parser.add_argument("--jobs", type=COUNT, metavar="N",
+                        help="number of models that are compiled at the same time (default: half of the processors)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
                         help="write everything as data after each model; measurements of an existing file are kept")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the tables")
@@ -37,6 +42,7 @@ def arguments(argv):
     parser.add_argument("--commit", help="recorded; default: git's")
     options = parser.parse_args(argv)
     options.compile_only = False
+    options.prepare = options.prepare or 0.5 * options.time
     unknown = [name for name in options.models if name not in zoo.by_name()]
     if unknown:
         parser.error(f"no model {', '.join(unknown)}; --list prints the names")
@@ -55,10 +61,11 @@ class Run:
 
     def __init__(self, options, models):
         self.options, self.models = options, models
-        self.kernels, self.steps, self.missing, self.about = [], [], {}, {}
+        self.kernels, self.steps, self.missing, self.about, self.before = [], [], {}, {}, None
         if options.json and options.json.exists():
             data = json.loads(options.json.read_text(encoding="utf-8"))
             self.kernels, self.steps = data["kernels"], data["steps"]
+            self.before = data["environment"].get("commit")
 
     def has_kernels(self, model):
         return any(row["model"] == model.name for row in self.kernels)
@@ -85,85 +92,77 @@ class Run:
         return report.text([m for m in zoo.MODELS if m.name in known], self.kernels, self.steps, self.missing)
 
 
-def measure_kernels(run, measurer, warmer, model):
-    """The generated kernels of one model: compiled by Triton once to record them, then each under both."""
-    import torch
-    from torch._inductor.utils import fresh_cache
-
-    from . import capture, step
-
-    with tempfile.TemporaryDirectory(prefix="lilac-bench-") as folder, fresh_cache(dir=folder):
-        step.seeded(torch)
-        module, inputs = model.build()
-        compiled = step.compiled_step(torch, model, module, inputs)
-        compiled()
-        launches = capture.launches(compiled)
-        del module, inputs, compiled
-        torch._dynamo.reset()
-        torch.cuda.empty_cache()
-        say(f"  {len(launches)} kernels: compiling")
-        warmer.warm(launches)
-        began = time.perf_counter()
-        for number, launch in enumerate(launches, 1):
-            row = measurer.measure_launch(model, launch)
-            run.kernels.append(row)
-            launch.args = ()
-            left = (time.perf_counter() - began) / number * (len(launches) - number)
-            failed = "; ".join(f"FAILED under {n}: {row[n]['failure']}" for n in ("triton", "lilac") if "failure" in row[n])
-            what = failed or f"{row['ratio']:.3f}  {1e3 * row['lilac']['ms']:.1f} µs"
-            say(f"  [{number:3}/{len(launches)}] {launch.name[:60]:<60} {what}   ({left:.0f} s left)")
-    torch.cuda.empty_cache()
+def measure_kernels(run, scheduler, models, deadline):
+    """The generated kernels of the models: all models are compiled, then measured one at a time."""
+    todo = [model for model in models if not run.has_kernels(model)]
+    began = time.perf_counter()
+    if todo:
+        say(f"compiling {len(todo)} models")
+        scheduler.prepare(sorted(todo, key=lambda model: not model.training), began + run.options.prepare)
+    order = sorted(todo, key=lambda model: not scheduler.is_prepared(model))
+    for number, model in enumerate(order, 1):
+        left = deadline - time.perf_counter()
+        if left <= 0:
+            run.missing[model.name] = "the time was over"
+            continue
+        say(f"[{number}/{len(order)}] {model.name}: {model.family}, {model.step}, {model.dtype}")
+        rows, why = scheduler.measure(model, left)
+        if why:
+            run.missing[model.name] = why
+            say(f"  not run: {why}")
+        else:
+            run.kernels += rows
+            run.save()
+            say(f"  {report.line(rows)}   ({time.perf_counter() - began:.0f} s)")
 
 
 def measure_steps(run, models, compiler, deadline):
     """Whole steps in a process of their own, where this compiler is on from the start."""
     names = [model.name for model in models if not run.has_step(model, compiler)]
-    if not names or time.perf_counter() > deadline:
+    left = deadline - time.perf_counter()
+    if not names or left <= 0:
         return
     environment = {**os.environ, "LILAC_TRITON": "1" if compiler == "lilac" else "0"}
     command = [sys.executable, "-m", "lilac.bench.models.step", compiler, *names]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        timer = threading.Timer(min(left, threading.TIMEOUT_MAX), process.kill)
+        timer.daemon = True
+        timer.start()
         for line in process.stdout:
-            if not line.startswith("{"):
+            if not line.startswith("{") or not line.endswith("\n"):  # other output, or the process was ended
                 continue
             row = json.loads(line)
             run.steps.append(row)
             run.save()
             say(f"  {row['model']:<20} {compiler:<7} " + (f"FAILED: {row['failure']}" if "failure" in row else
                 f"first step {row['first_s']:.1f} s, step {row['step_ms']:.2f} ms (eager {row['eager_ms']:.2f})"))
-            if time.perf_counter() > deadline:
-                process.kill()
-                break
+        timer.cancel()
 
 
 def measure(run, options, models):
     import torch
 
-    from ..runner import NAMES, Compilers, reason
-    from .kernels import Measurer, Warmer
+    from ..measure import LEAST_LAUNCHES, Stopwatch
+    from ..runner import NAMES
+    from .scheduler import Scheduler
 
-    torch._inductor.config.use_static_cuda_launcher = False  # its kernels keep no machine code to count
     deadline = time.perf_counter() + options.time
-    measurer = Measurer(Compilers(), rounds=options.rounds, budget=options.budget)
-    measurer.seed, measurer.bandwidth = 1, measurer.watch.bandwidth()
     options.clean, options.first_calls = False, 1
-    run.about = environment(options, measurer)
-    warmer = Warmer()
-    for number, model in enumerate(models, 1):
-        if options.steps or run.has_kernels(model) or time.perf_counter() > deadline:
-            continue
-        say(f"[{number}/{len(models)}] {model.name}: {model.family}, {model.step}, {model.dtype}")
-        try:
-            measure_kernels(run, measurer, warmer, model)
-        except Exception as problem:
-            run.missing[model.name] = reason(problem)
-            say(f"  not run: {run.missing[model.name]}")
-            if options.verbose:
-                say("".join(traceback.format_exception(problem)))
-        run.save()
-    warmer.close()
-    del measurer
+    run.about = environment(options, argparse.Namespace(
+        seed=1, rounds=options.rounds, budget=options.budget, bandwidth=Stopwatch(torch).bandwidth()))
+    run.about["method"] += (f"; kernels under {report.QUICK:.1%} of their model's time: "
+                            f"medians of {LEAST_LAUNCHES} launches")
+    if run.before and run.before != run.about["commit"]:
+        say(f"{options.json.name} has measurements of commit {run.before}, which are kept")
     torch.cuda.empty_cache()
+    if not options.steps:
+        with tempfile.TemporaryDirectory(prefix="lilac-bench-", ignore_cleanup_errors=True) as folder:
+            scheduler = Scheduler(folder, rounds=options.rounds, budget=options.budget, jobs=options.jobs,
+                        trace=say if options.verbose else lambda text: None)
+            try:
+                measure_kernels(run, scheduler, models, deadline)
+            finally:
+                scheduler.close()
     if not options.kernels:
         for compiler in NAMES:
             say(f"whole steps under {compiler}")

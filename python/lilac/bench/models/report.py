@@ -5,12 +5,14 @@
 """
 
 from .. import picture
-from ..measure import geometric_mean
+from ..measure import LEAST_LAUNCHES, geometric_mean
 from ..runner import NAMES
 from ..table import NONE, number
 
 HALVES = ("development", "held-out")
 SHARE = 0.01  # kernels that take less of their model's time are not listed among the slowest
+QUICK = 0.002  # kernels that take less of their model's time are measured shortly
+SLOW = 0.93   # kernels with a smaller ratio count as slow in the table
 
 
 def total(rows, name, key="ms"):
@@ -32,16 +34,26 @@ def model_rows(models, kernels, steps):
                "dynamic": model.dynamic, "kernels": len(mine), "launches": sum(one["launches"] for one in mine),
                "failed": len(mine) - len(timed) + sum("failure" in one["lilac"] for one in timed)}
         if timed:
-            row.update({f"{name}_ms": total(timed, name) for name in NAMES})
-            row["ratio"] = row["triton_ms"] / row["lilac_ms"]
-            row["own_ratio"] = row["triton_ms"] / sum(
-                one["launches"] * one["triton"]["ms"] / one["own_ratio"] for one in timed)
-            row["least"] = min((one["ratio"] for one in timed if share(one, row) >= SHARE), default=None)
+            row.update(times(timed))
         for step in steps:
             if step["model"] == model.name:
                 row.setdefault("steps", {})[step["compiler"]] = step
         found.append(row)
     return found
+
+
+def times(timed):
+    """What the row of a model says of the times of its kernels."""
+    row = {f"{name}_ms": total(timed, name) for name in NAMES}
+    row["ratio"] = row["triton_ms"] / row["lilac_ms"]
+    row["own_ratio"] = row["triton_ms"] / sum(one["launches"] * one["triton"]["ms"] / one["own_ratio"] for one in timed)
+    large = [one for one in timed if share(one, row) >= SHARE]
+    least = min(large, key=lambda one: one["ratio"], default=None)
+    row["least"], row["least_name"] = (least["ratio"], least["name"]) if least else (None, None)
+    row["slow_share"] = sum(share(one, row) for one in timed if one["ratio"] < SLOW and one.get("timed", 1))
+    quick = [one for one in timed if one.get("timed", 1) == 0]
+    row["quick"], row["quick_share"] = len(quick), sum(share(one, row) for one in quick)
+    return row
 
 
 def share(kernel, model):
@@ -86,6 +98,16 @@ def step_cell(row, key, form):
     return " / ".join(number(steps.get(name, {}).get(key), form) for name in ("lilac", "triton"))
 
 
+def step_ratio(row, key):
+    both = [row.get("steps", {}).get(name, {}).get(key) for name in NAMES]
+    return both[0] / both[1] if all(both) else None
+
+
+def cut(name, most=48):
+    """A name without the prefix that all kernels have."""
+    return (name or NONE).removeprefix("triton_")[:most]
+
+
 COLUMNS = (
     ("model", lambda r: r["name"]),
     ("half", lambda r: r["half"]),
@@ -95,9 +117,17 @@ COLUMNS = (
     ("lilac / Triton ms", lambda r: " / ".join(number(r.get(f"{n}_ms"), "{:.3f}") for n in ("lilac", "triton"))),
     ("ratio", lambda r: number(r.get("ratio"))),
     ("own options", lambda r: number(r.get("own_ratio"))),
-    ("slowest kernel", lambda r: number(r.get("least"))),
+    ("least", lambda r: number(r.get("least"))),
+    ("kernel with the least ratio", lambda r: cut(r.get("least_name"))),
+    (f"under {SLOW}", lambda r: number(r.get("slow_share"), "{:.1%}")),
+)
+STEP_COLUMNS = (
+    ("model", lambda r: r["name"]),
+    ("half", lambda r: r["half"]),
     ("step ms", lambda r: step_cell(r, "step_ms", "{:.2f}")),
+    ("ratio", lambda r: number(step_ratio(r, "step_ms"))),
     ("first step s", lambda r: step_cell(r, "first_s", "{:.1f}")),
+    ("ratio", lambda r: number(step_ratio(r, "first_s"))),
     ("error", lambda r: step_cell(r, "error", "{:.1g}")),
 )
 
@@ -116,10 +146,40 @@ def failures(kernels, steps):
     return lines + [f"{one['model']}, the step under {one['compiler']}: {one['failure']}" for one in steps if "failure" in one]
 
 
+def line(rows):
+    """A line for the rows of one model."""
+    timed = measured(rows)
+    found = times(timed) if timed else {}
+    return (f"ratio {number(found.get('ratio'))}, own options {number(found.get('own_ratio'))}, "
+            f"least {number(found.get('least'))}, {len(rows)} kernel{'s' * (len(rows) != 1)}, "
+            f"{len(rows) - len(timed) + sum('failure' in one['lilac'] for one in timed)} failed")
+
+
+def quick_line(rows):
+    """What the short measurement is used for, and how much of the time that is."""
+    mine = [row for row in rows if row.get("quick")]
+    if not mine:
+        return []
+    mean = sum(row["quick_share"] for row in mine) / sum(1 for row in rows if row.get("ratio"))
+    count, every = (sum(row[key] for row in rows if row.get("ratio")) for key in ("quick", "kernels"))
+    return [f"Kernels that take less than {QUICK:.1%} of their model's time, whose times are medians of "
+            f"{LEAST_LAUNCHES} launches: {count} of {every}, together {mean:.2%} of a model's time in the mean, "
+            f"{max(row['quick_share'] for row in mine):.2%} at most.  "]
+
+
+def explained(kernel):
+    """A line for a result that rounding explains."""
+    found = kernel["rounding"]
+    return (f"- {kernel['model']} {kernel['name']}: differs by {found['difference']:.2g}; changes by {found['change']:.2g}"
+            f" when its arguments change by a unit in the last place ({found['excess']:.2g} of what is allowed)")
+
+
 def text(models, kernels, steps, missing):
     """The report for a terminal; it is Markdown too."""
     rows = model_rows(models, kernels, steps)
     out = [table(COLUMNS, rows), ""]
+    if any(row.get("steps") for row in rows):
+        out += [table(STEP_COLUMNS, [row for row in rows if row.get("steps")]), ""]
     for half, one in summary(rows).items():
         if "ratio" in one:
             out.append(f"{half}: Triton's time over lilac's {one['ratio']:.3f} in the geometric mean of {one['models']} model"
@@ -127,11 +187,15 @@ def text(models, kernels, steps, missing):
                        f" {one['kernels']} kernels, {one['failed']} failed  ")
         if "step_ratio" in one:
             out.append(f"{half}: whole steps {one['step_ratio']:.3f}, first steps {one['first_step_ratio']:.2f}  ")
+    out += quick_line(rows)
     lost = slowest(rows, kernels)
     if lost:
         columns = (("kernel", lambda p: f"{p[1]['model']} {p[1]['name']}"), ("ratio", lambda p: f"{p[1]['ratio']:.3f}"),
                    ("lost µs a step", lambda p: f"{1e3 * p[0]:.1f}"), ("lilac less Triton", lambda p: what_differs(p[1])))
         out += ["", "Slowest kernels:", "", table(columns, lost)]
+    excused = [one for one in kernels if "rounding" in one and "failure" not in one["lilac"]]
+    if excused:
+        out += ["", "Results beyond the tolerance that rounding explains:", "", *map(explained, excused)]
     failed = failures(kernels, steps) + [f"{name}: not run, {why}" for name, why in missing.items()]
     if failed:
         out += ["", "Failures:", "", *(f"- {line}" for line in failed)]
@@ -140,9 +204,9 @@ def text(models, kernels, steps, missing):
 
 def svg(models, kernels, steps, about):
     rows = [{"family": row["name"], "ratio": one["ratio"]} for row in model_rows(models, kernels, steps)
-            for one in measured(kernels) if one["model"] == row["name"]]
+            for one in measured(kernels) if one["model"] == row["name"] and one.get("timed", 1)]
     return picture.svg(rows, f"torch.compile's kernels: lilac beside Triton {about['triton']} on {about['gpu']}",
                        "for each model the kernels of one step; time of Triton's kernel over time of lilac's, both in one run")
 
 
-__all__ = ["HALVES", "NONE", "failures", "model_rows", "slowest", "summary", "svg", "table", "text"]
+__all__ = ["HALVES", "NONE", "failures", "line", "model_rows", "slowest", "summary", "svg", "table", "text"]
