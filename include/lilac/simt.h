@@ -672,6 +672,10 @@ LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
 /* Contracts an fmul with one use and the fadd or fsub that uses it to one ffma, unless
  * kernel->no_contraction is set. No other pass changes the bits of a float. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
+/* Operations of f32 between conversions from and to f16 or bf16 become operations of the narrow float,
+ * of two halves of a word at once where their operands and results are packed. The results are the
+ * same bits. Requires that nothing is contracted afterwards. */
+LILAC_API bool lilac_simt_opt_narrow_floats(lilac_simt_kernel *kernel);
 /* Replaces divisions and remainders by constants, and several ones by one value, by multiplications
  * with a reciprocal. */
 LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);
