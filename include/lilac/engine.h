@@ -143,6 +143,12 @@ lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *targ
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 
+/* Moves the exchanges between threads of a reduction that a loop accumulates behind the loop, where
+ * that costs less: in the loop each thread combines its own elements. Reassociates sums and products
+ * of floats, as tt.reduce does. Requires layouts. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_split_reductions(lilac_tile_module *module,
+                                                            const lilac_target *target,
+                                                            bool *changed);
 /* Marks loads that only some warps need because the others hold replicas: threads whose index has a
  * bit of the attribute `lilac.idle` set may skip the load, and their result is undefined. Requires
  * layouts; marks whole warps only. Never fails. Cost: a few passes over the function, none where no

@@ -679,6 +679,10 @@ LILAC_API bool lilac_simt_opt_sink_selects(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 /* Computes 64-bit divisions in 32 bits behind a test of their operands in a warp. */
 LILAC_API bool lilac_simt_opt_narrow_divisions(lilac_simt_kernel *kernel);
+/* Operations of f32 between conversions from and to f16 or bf16 become operations of the narrow float,
+ * of two halves of a word at once where their operands and results are packed. The results are the
+ * same bits. Requires that nothing is contracted afterwards. */
+LILAC_API bool lilac_simt_opt_narrow_floats(lilac_simt_kernel *kernel);
 /* Replaces divisions and remainders by constants, and several ones by one value, by multiplications
  * with a reciprocal. */
 LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);

@@ -10,6 +10,8 @@
  *   refine.c          local search where neighbouring components disagree
  *   memory_layouts.c  layouts of shared memory, after those of the tensors
  *   rematerialise.c   the rewriting: types, clones of cheap chains, conversions
+ *   accumulations.c   reductions that a loop accumulates: split_reductions, the next pass, moves their
+ *                     exchanges behind the loop, and the prices expect it
  */
 #ifndef LILAC_ENGINE_ASSIGN_H
 #define LILAC_ENGINE_ASSIGN_H
@@ -292,6 +294,15 @@ void lilac_relate_shape(assignment *a, const listed_op *listed);
 void lilac_relate_scan(assignment *a, const listed_op *listed);
 void lilac_relate_gather(assignment *a, const listed_op *listed);
 void lilac_relate_control(assignment *a, const listed_op *listed);
+
+/* accumulations.c: what split_reductions will do */
+/* The loop that accumulates all results of the reduction; NULL: none does. With or without layouts. */
+const lilac_tile_op *lilac_split_loop(const lilac_tile_op *reduce);
+/* The layout of an operand whose axis is divided into T × R, the bits in threads and those in registers;
+ * R is dimension axis + 1, unless it has no bits. False: the layout does not divide the axis so, or no
+ * bit is in threads. */
+bool lilac_split_layout(lilac_layout *view, const lilac_layout *layout, uint32_t axis,
+                        uint32_t *register_bits);
 
 /* rematerialise.c */
 bool lilac_rematerialise(assignment *a);

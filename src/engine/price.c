@@ -41,23 +41,38 @@ static uint32_t axis_of(const lilac_tile_op *op) {
     return (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
 }
 
-/* Of a reduction to the slice of the layout. */
-int64_t lilac_price_reduce(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
-    const bool tensor = lilac_tile_is_tensor(op->results[0].type);
-    const lilac_layout *result = tensor ? lilac_transfer_forward(a, op, 0, layout) : NULL;
+/* Of a reduction of `layout` to its slice. */
+static int64_t price_of_reduction(assignment *a, const lilac_tile_op *op,
+                                  const lilac_layout *layout, uint32_t axis) {
     lilac_plan_region region;
     lilac_plan_reduce plan;
     lilac_plan_price price;
     lilac_reason why;
-    if (tensor && result == NULL) {
-        return PRICE_IMPOSSIBLE;
-    }
+    lilac_layout result;
+    lilac_layout_slice(&result, layout, axis);
     lilac_engine_region(&region, a->arena, op);
-    if (!lilac_plan_reduce_init(&plan, layout, result, axis_of(op), &region, a->target, &why) ||
+    if (!lilac_plan_reduce_init(&plan, layout, layout->out_count > 1 ? &result : NULL, axis,
+                                &region, a->target, &why) ||
         !lilac_plan_reduce_price(&price, &plan, &why)) {
         return PRICE_IMPOSSIBLE;
     }
     return (int64_t)price.cycles;
+}
+
+/* If a loop accumulates the result, split_reductions leaves only the reduction within threads in the
+ * loop: an execution has its share of the exchange behind the loop. */
+int64_t lilac_price_reduce(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
+    const uint32_t axis = axis_of(op);
+    const int64_t all = price_of_reduction(a, op, layout, axis);
+    const lilac_tile_op *loop = all < PRICE_IMPOSSIBLE ? lilac_split_loop(op) : NULL;
+    lilac_layout view;
+    uint32_t register_bits;
+    if (loop == NULL || !lilac_split_layout(&view, layout, axis, &register_bits)) {
+        return all;
+    }
+    const int64_t inside = register_bits > 0 ? price_of_reduction(a, op, &view, axis + 1) : 0;
+    const int64_t trips = lilac_assign_inner_weight(loop, 1);
+    return inside < all ? inside + (all - inside) / trips : all;
 }
 
 int64_t lilac_price_scan(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {

@@ -873,6 +873,7 @@ static bool all_passes(lilac_simt_kernel *kernel) {
         changed |= lilac_simt_opt_expand_divisions(kernel);
         changed |= lilac_simt_opt_cse(kernel);
         changed |= lilac_simt_opt_licm(kernel);
+        changed |= lilac_simt_opt_narrow_floats(kernel);
         changed |= lilac_simt_opt_dce(kernel);
     }
     return changed;

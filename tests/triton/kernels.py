@@ -33,6 +33,25 @@ def gather(x, index, y, SIZE: tl.constexpr):
 
 
 @triton.jit
+def long_row_sums(x, y, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    r, c = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    total = tl.zeros([ROWS], dtype=tl.float32)
+    for first in range(0, columns, COLUMNS):
+        total += tl.sum(tl.load(x + r[:, None] * columns + first + c[None, :]), 1)
+    tl.store(y + r, total)
+
+
+@triton.jit
+def flattened(x, y, rows, columns, BLOCK: tl.constexpr, FLATTEN: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for row in tl.range(0, rows, flatten=FLATTEN):
+        for first in tl.range(0, columns, BLOCK):
+            total += tl.load(x + row * columns + first + i)
+    tl.store(y + i, total)
+
+
+@triton.jit
 def row_sums(x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     r, c = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     tl.store(y + r, tl.sum(tl.load(x + r[:, None] * COLUMNS + c[None, :]), 1))

@@ -71,6 +71,21 @@ def test_names_and_attributes():
                     '"ttg.threads-per-warp" = 32 : i32')
 
 
+@pytest.mark.parametrize("columns", [32, 64, 128])
+def test_reductions_of_loops(columns):
+    """As Triton's text does, lilac's has one reduction within threads in the loop and one behind it."""
+    with lilac.triton.enabled():
+        text = kernels.long_row_sums.warmup(Pointer("fp32"), Pointer("fp32"), 1024, 32, columns, grid=(1,)).asm["ttgir"]
+    assert text.count('"tt.reduce"') == 2
+
+
+def test_flatten_changes_nothing():
+    with lilac.triton.enabled():
+        codes = [kernels.flattened.warmup(Pointer("fp32"), Pointer("fp32"), 64, 1024, 128, flatten, grid=(1,)).asm["ptx"]
+                 for flatten in (False, True)]
+    assert re.sub(r"//.*", "", codes[0]) == re.sub(r"//.*", "", codes[1])
+
+
 @pytest.mark.parametrize("capability", [80, 86, 89, 90, 100])
 def test_target(capability):
     standin.use(capability)
