@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -156,13 +157,14 @@ def measure(run, options, models):
         say(f"{options.json.name} has measurements of commit {run.before}, which are kept")
     torch.cuda.empty_cache()
     if not options.steps:
-        with tempfile.TemporaryDirectory(prefix="lilac-bench-", ignore_cleanup_errors=True) as folder:
-            scheduler = Scheduler(folder, rounds=options.rounds, budget=options.budget, jobs=options.jobs,
-                        trace=say if options.verbose else lambda text: None)
-            try:
-                measure_kernels(run, scheduler, models, deadline)
-            finally:
-                scheduler.close()
+        folder = tempfile.mkdtemp(prefix="lilac-bench-")
+        scheduler = Scheduler(folder, rounds=options.rounds, budget=options.budget, jobs=options.jobs,
+                              trace=say if options.verbose else lambda text: None)
+        try:
+            measure_kernels(run, scheduler, models, deadline)
+        finally:
+            scheduler.close()
+            shutil.rmtree(folder, ignore_errors=True)  # a process that has just ended may have left a file open
     if not options.kernels:
         for compiler in NAMES:
             say(f"whole steps under {compiler}")
