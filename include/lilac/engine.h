@@ -149,6 +149,11 @@ lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *targe
 LILAC_API LILAC_MUST_USE bool lilac_engine_split_reductions(lilac_tile_module *module,
                                                             const lilac_target *target,
                                                             bool *changed);
+/* Inserts a barrier of the block between two accesses of one argument's memory that different threads
+ * make, one of which writes. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_order_accesses(lilac_tile_module *module,
+                                                          const lilac_target *target,
+                                                          bool *changed);
 /* Marks loads that only some warps need because the others hold replicas: threads whose index has a
  * bit of the attribute `lilac.idle` set may skip the load, and their result is undefined. Requires
  * layouts; marks whole warps only. Never fails. Cost: a few passes over the function, none where no
