@@ -37,6 +37,9 @@
  *     %b = tt.load %q                    →     %s = "tt.reduce"(%a) …
  *     %t = "tt.reduce"(%b) …                   %t = "tt.reduce"(%b) …
  *
+ * A loop of at most FEW_TRIPS iterations that also stores is unrolled completely where its code stays
+ * short. Its loads are not moved.
+ *
  * The operations on each element keep their order: no sum is reassociated. */
 #include "fold_branches.h"
 #include "internal.h"
@@ -199,6 +202,13 @@ static uint32_t rule(const iteration *t, uint64_t trips) {
     return factor;
 }
 
+/* A loop that loads and stores, whose iterations replace it for constant offsets and masks only: their
+ * loads stay behind the stores of earlier iterations. */
+static bool is_short(const iteration *t, uint64_t trips) {
+    return t->loads > 0 && !t->nested && !t->is_volatile && trips > 1 && trips <= FEW_TRIPS &&
+           trips * t->work <= MOST_WORK;
+}
+
 /* 1: the loop stays as it is; at least its trip count: no loop remains. */
 static uint32_t factor_of(const iteration *t, const lilac_tile_op *loop, bool streams,
                           const uint64_t *trips) {
@@ -206,8 +216,11 @@ static uint32_t factor_of(const iteration *t, const lilac_tile_op *loop, bool st
     if (wanted > 0) {
         return wanted < UINT16_MAX ? (uint32_t)wanted : UINT16_MAX;
     }
-    if (!streams || trips == NULL) {
+    if (trips == NULL) {
         return 1;
+    }
+    if (!streams) {
+        return is_short(t, *trips) ? (uint32_t)*trips : 1;
     }
     if (*trips <= MOST_TRIPS && *trips * t->work <= MOST_WORK &&
         (*trips <= FEW_TRIPS || gains(t))) {
@@ -377,7 +390,7 @@ static void unroll(unroller *u, lilac_tile_op *loop) {
     const uint32_t factor = factor_of(&t, loop, streams, known ? &trips : NULL);
     lilac_tile_op *before = loop->previous, *after = loop->next;
     lilac_tile_block *block = loop->parent;
-    const bool whole = streams && known && trips <= factor;
+    const bool whole = known && trips <= factor && (streams || factor > 1);
     if ((factor == 1 && !whole) || lilac_tile_unroll(u->module, loop, factor, &removed) != NULL) {
         return;
     }
