@@ -12,9 +12,9 @@
  *       scf.if %first { … } else { … }                 second branch
  *
  * 2. Unrolling, where the trip count is a constant. If all iterations are at most MOST_WORK
- *    instructions, they replace the loop: offsets, masks and branches become constants, and the
- *    assembler can move loads across iterations. Otherwise the loop is unrolled by a factor. By
- *    Little's law a multiprocessor keeps its share of the bandwidth busy with
+ *    instructions (FEW_WORK where they are at most FEW_TRIPS), they replace the loop: offsets, masks
+ *    and branches become constants, and the assembler can move loads across iterations. Otherwise the
+ *    loop is unrolled by a factor. By Little's law a multiprocessor keeps its share of the bandwidth busy with
  *
  *        bytes in flight = latency of memory · bandwidth of a multiprocessor
  *
@@ -49,9 +49,11 @@
 #include <string.h>
 
 enum {
-    MOST_WORK = 512,    /* instructions of a thread in an unrolled loop */
-    MOST_BODY = 256,    /* instructions of a thread in a loop that remains */
-    FEW_TRIPS = 4,      /* iterations of a loop that is always unrolled: its code stays short */
+    MOST_WORK = 512, /* instructions of a thread in an unrolled loop */
+    MOST_BODY = 256, /* instructions of a thread in a loop that remains */
+    FEW_TRIPS = 4,   /* iterations of a loop that is unrolled without any other gain */
+    FEW_WORK =
+        1024, /* instructions of a thread in such a loop: a fraction of them was there already */
     MOST_TRIPS = 64,    /* iterations of a loop that is unrolled completely */
     MOST_FACTOR = 8,    /* of a loop that remains */
     MOST_WORDS = 32,    /* registers of a thread that hold loads in flight */
@@ -202,11 +204,16 @@ static uint32_t rule(const iteration *t, uint64_t trips) {
     return factor;
 }
 
+/* May all iterations replace the loop? */
+static bool stays_short(const iteration *t, uint64_t trips) {
+    return trips <= MOST_TRIPS && trips * t->work <= (trips <= FEW_TRIPS ? FEW_WORK : MOST_WORK);
+}
+
 /* A loop that loads and stores, whose iterations replace it for constant offsets and masks only: their
  * loads stay behind the stores of earlier iterations. */
 static bool is_short(const iteration *t, uint64_t trips) {
     return t->loads > 0 && !t->nested && !t->is_volatile && trips > 1 && trips <= FEW_TRIPS &&
-           trips * t->work <= MOST_WORK;
+           stays_short(t, trips);
 }
 
 /* 1: the loop stays as it is; at least its trip count: no loop remains. */
@@ -222,8 +229,7 @@ static uint32_t factor_of(const iteration *t, const lilac_tile_op *loop, bool st
     if (!streams) {
         return is_short(t, *trips) ? (uint32_t)*trips : 1;
     }
-    if (*trips <= MOST_TRIPS && *trips * t->work <= MOST_WORK &&
-        (*trips <= FEW_TRIPS || gains(t))) {
+    if (stays_short(t, *trips) && (*trips <= FEW_TRIPS || gains(t))) {
         return *trips > 0 ? (uint32_t)*trips : 1;
     }
     return rule(t, *trips);
