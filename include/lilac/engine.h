@@ -125,6 +125,11 @@ lilac_engine_reduce_strength(lilac_tile_module *module, const lilac_target *targ
  * removes unused ones. Linear in the size of the module. Never fails. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
                                                     const lilac_target *target, bool *changed);
+/* Moves assertions of invariant conditions out of loops that execute at least one iteration, and removes
+ * those that an earlier one implies. Never fails. Linear in the size of the module, apart from what
+ * is between an assertion and the begin of the body that it leaves. */
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_hoist_assertions(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Merges independent reductions of tensors of one shape along one axis into one reduction with
  * several operands. Never fails. Linear in the size of the module, apart from chains of pure
  * operations that move with their results. */
@@ -146,14 +151,12 @@ lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *targe
 /* Moves the exchanges between threads of a reduction that a loop accumulates behind the loop, where
  * that costs less: in the loop each thread combines its own elements. Reassociates sums and products
  * of floats, as tt.reduce does. Requires layouts. Never fails. Linear in the size of the module. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_split_reductions(lilac_tile_module *module,
-                                                            const lilac_target *target,
-                                                            bool *changed);
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_split_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Inserts a barrier of the block between two accesses of one argument's memory that different threads
  * make, one of which writes. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_order_accesses(lilac_tile_module *module,
-                                                          const lilac_target *target,
-                                                          bool *changed);
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_order_accesses(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Marks loads that only some warps need because the others hold replicas: threads whose index has a
  * bit of the attribute `lilac.idle` set may skip the load, and their result is undefined. Requires
  * layouts; marks whole warps only. Never fails. Cost: a few passes over the function, none where no

@@ -374,6 +374,14 @@ static void forget(lilac_range *ranges, const lilac_tile_value *value) {
     ranges[value->id] = lilac_range_of_bits(bits_of(value->type));
 }
 
+/* The largest number below `upper` that the counter of a loop reaches. From one lower bound in steps of
+ * one number it reaches lower + i * step only; a smaller upper bound gives a smaller last value. */
+static int64_t last_value(lilac_range lower, lilac_range upper, lilac_range step) {
+    const uint64_t span = (uint64_t)upper.high - 1 - (uint64_t)lower.low;
+    const bool exact = lower.low == lower.high && step.low == step.high;
+    return exact ? upper.high - 1 - (int64_t)(span % (uint64_t)step.low) : upper.high - 1;
+}
+
 void lilac_range_enter(lilac_range *ranges, lilac_tile_op *owner, const lilac_tile_block *block) {
     for (uint32_t i = 0; i < block->argument_count; i++) {
         forget(ranges, block->arguments[i]);
@@ -387,7 +395,7 @@ void lilac_range_enter(lilac_range *ranges, lilac_tile_op *owner, const lilac_ti
     const lilac_range step = ranges[lilac_tile_step(owner)->id];
     const lilac_tile_value *counter = lilac_tile_induction_variable(owner);
     if (step.low > 0 && upper.high > lower.low) { /* lower <= counter < upper in every iteration */
-        ranges[counter->id] = (lilac_range){lower.low, upper.high - 1};
+        ranges[counter->id] = (lilac_range){lower.low, last_value(lower, upper, step)};
     }
 }
 

@@ -12,9 +12,9 @@
  *       scf.if %first { … } else { … }                 second branch
  *
  * 2. Unrolling, where the trip count is a constant. If all iterations are at most MOST_WORK
- *    instructions, they replace the loop: offsets, masks and branches become constants, and the
- *    assembler can move loads across iterations. Otherwise the loop is unrolled by a factor. By
- *    Little's law a multiprocessor keeps its share of the bandwidth busy with
+ *    instructions (FEW_WORK where they are at most FEW_TRIPS), they replace the loop: offsets, masks
+ *    and branches become constants, and the assembler can move loads across iterations. Otherwise the
+ *    loop is unrolled by a factor. By Little's law a multiprocessor keeps its share of the bandwidth busy with
  *
  *        bytes in flight = latency of memory · bandwidth of a multiprocessor
  *
@@ -37,6 +37,9 @@
  *     %b = tt.load %q                    →     %s = "tt.reduce"(%a) …
  *     %t = "tt.reduce"(%b) …                   %t = "tt.reduce"(%b) …
  *
+ * A loop of at most FEW_TRIPS iterations that also stores is unrolled completely where its code stays
+ * short. Its loads are not moved.
+ *
  * The operations on each element keep their order: no sum is reassociated. */
 #include "fold_branches.h"
 #include "internal.h"
@@ -46,9 +49,11 @@
 #include <string.h>
 
 enum {
-    MOST_WORK = 512,    /* instructions of a thread in an unrolled loop */
-    MOST_BODY = 256,    /* instructions of a thread in a loop that remains */
-    FEW_TRIPS = 4,      /* iterations of a loop that is always unrolled: its code stays short */
+    MOST_WORK = 512, /* instructions of a thread in an unrolled loop */
+    MOST_BODY = 256, /* instructions of a thread in a loop that remains */
+    FEW_TRIPS = 4,   /* iterations of a loop that is unrolled without any other gain */
+    FEW_WORK =
+        1024, /* instructions of a thread in such a loop: a fraction of them was there already */
     MOST_TRIPS = 64,    /* iterations of a loop that is unrolled completely */
     MOST_FACTOR = 8,    /* of a loop that remains */
     MOST_WORDS = 32,    /* registers of a thread that hold loads in flight */
@@ -199,6 +204,18 @@ static uint32_t rule(const iteration *t, uint64_t trips) {
     return factor;
 }
 
+/* May all iterations replace the loop? */
+static bool stays_short(const iteration *t, uint64_t trips) {
+    return trips <= MOST_TRIPS && trips * t->work <= (trips <= FEW_TRIPS ? FEW_WORK : MOST_WORK);
+}
+
+/* A loop that loads and stores, whose iterations replace it for constant offsets and masks only: their
+ * loads stay behind the stores of earlier iterations. */
+static bool is_short(const iteration *t, uint64_t trips) {
+    return t->loads > 0 && !t->nested && !t->is_volatile && trips > 1 && trips <= FEW_TRIPS &&
+           stays_short(t, trips);
+}
+
 /* 1: the loop stays as it is; at least its trip count: no loop remains. */
 static uint32_t factor_of(const iteration *t, const lilac_tile_op *loop, bool streams,
                           const uint64_t *trips) {
@@ -206,11 +223,13 @@ static uint32_t factor_of(const iteration *t, const lilac_tile_op *loop, bool st
     if (wanted > 0) {
         return wanted < UINT16_MAX ? (uint32_t)wanted : UINT16_MAX;
     }
-    if (!streams || trips == NULL) {
+    if (trips == NULL) {
         return 1;
     }
-    if (*trips <= MOST_TRIPS && *trips * t->work <= MOST_WORK &&
-        (*trips <= FEW_TRIPS || gains(t))) {
+    if (!streams) {
+        return is_short(t, *trips) ? (uint32_t)*trips : 1;
+    }
+    if (stays_short(t, *trips) && (*trips <= FEW_TRIPS || gains(t))) {
         return *trips > 0 ? (uint32_t)*trips : 1;
     }
     return rule(t, *trips);
@@ -377,7 +396,7 @@ static void unroll(unroller *u, lilac_tile_op *loop) {
     const uint32_t factor = factor_of(&t, loop, streams, known ? &trips : NULL);
     lilac_tile_op *before = loop->previous, *after = loop->next;
     lilac_tile_block *block = loop->parent;
-    const bool whole = streams && known && trips <= factor;
+    const bool whole = known && trips <= factor && (streams || factor > 1);
     if ((factor == 1 && !whole) || lilac_tile_unroll(u->module, loop, factor, &removed) != NULL) {
         return;
     }

@@ -120,6 +120,36 @@ static void divisions(void **state) {
     program_clear(&p);
 }
 
+/* counter < bound is decided exactly where it has one value in all iterations of the loop. */
+static void counters(void **state) {
+    (void)state;
+    for (uint32_t seed = 0; seed < 400; seed++) {
+        const int low = (int)(seed % 7) - 3, step = 1 + (int)(seed / 7 % 6);
+        const int high = low + 1 + (int)(seed * 5 % 23), bound = low + (int)(seed * 11 % 29) - 2;
+        const int last = low + (high - 1 - low) / step * step;
+        program p;
+        char body[1024];
+        snprintf(body, sizeof body,
+                 "%%low = arith.constant %d : i32\n%%high = arith.constant %d : i32\n"
+                 "%%step = arith.constant %d : i32\n%%bound = arith.constant %d : i32\n"
+                 "scf.for %%i = %%low to %%high step %%step : i32 {\n"
+                 "%%c = arith.cmpi slt, %%i, %%bound : i32\n"
+                 "tt.print \"c\" {hex = false, isSigned = array<i32: 1>} : %%c : i1\n"
+                 "scf.yield\n}\n",
+                 low, high, step, bound);
+        simplify(&p, body);
+        const lilac_tile_value *shown = last_op(&p, LILAC_TILE_OP_TT_PRINT)->operands[0].value;
+        const bool open = low < bound && bound <= last;
+        if (open != (shown->op->code == LILAC_TILE_OP_ARITH_CMPI)) {
+            fail_msg("%d to %d step %d, bound %d", low, high, step, bound);
+        }
+        int64_t answer = 0;
+        assert_true(open || lilac_tile_constant(shown, &answer));
+        assert_true(open || (answer != 0) == (last < bound));
+        program_clear(&p);
+    }
+}
+
 static void folding(void **state) {
     (void)state;
     static const struct {
@@ -270,8 +300,8 @@ static void memory_stays(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops),       cmocka_unit_test(divisions),   cmocka_unit_test(folding),
-        cmocka_unit_test(no_folding),  cmocka_unit_test(merging),     cmocka_unit_test(scopes),
-        cmocka_unit_test(conversions), cmocka_unit_test(memory_stays)};
+        cmocka_unit_test(loops),   cmocka_unit_test(divisions),   cmocka_unit_test(counters),
+        cmocka_unit_test(folding), cmocka_unit_test(no_folding),  cmocka_unit_test(merging),
+        cmocka_unit_test(scopes),  cmocka_unit_test(conversions), cmocka_unit_test(memory_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

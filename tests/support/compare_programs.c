@@ -392,6 +392,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     if (made->tile == NULL || !lilac_tile_verify(made->tile, false) ||
         !lilac_engine_reduce_strength(made->tile, &options.target, &changed) ||
         !lilac_engine_simplify(made->tile, &options.target, &changed) ||
+        !lilac_engine_hoist_assertions(made->tile, &options.target, &changed) ||
         !lilac_engine_fuse_reductions(made->tile, &options.target, &changed)) {
         return false;
     }
