@@ -96,8 +96,9 @@ static const struct {
     const char *name;
     uint64_t places;
 } bounds[] = {
-    {"atan2f", 3},   {"asinhf", 3}, {"atanhf", 3},      {"acoshf", 4},   {"erfcf", 4},
-    {"erfcinvf", 4}, {"erfcxf", 4}, {"normcdfinvf", 5}, {"normcdff", 5},
+    {"atan2f", 3},   {"asinhf", 3},   {"atanhf", 3},         {"acoshf", 4},
+    {"erfcf", 4},    {"erfcinvf", 4}, {"erfcxf", 4},         {"normcdfinvf", 5},
+    {"normcdff", 5}, {"lgammaf", 6},  {"cyl_bessel_i0f", 6}, {"cyl_bessel_i1f", 6},
 };
 
 /* Places that the result may be off. */

@@ -131,6 +131,13 @@ FUNCTION(pow);
 FUNCTION(pow_rare);
 FUNCTION(fmod);
 FUNCTION(fmod_rare);
+FUNCTION(remainder);
+/* f32_special.c */
+FUNCTION(lgamma);
+FUNCTION(lgamma_rare);
+FUNCTION(i0);
+FUNCTION(i1);
+FUNCTION(bessel_rare);
 /* f32_roots.c */
 FUNCTION(sqrt);
 FUNCTION(rsqrt);

@@ -149,13 +149,11 @@ BUILD(copy_sign) {
     (void)row;
     return lilac_lower_sign_from(k, in[1], in[0]);
 }
+/* NaN where an operand is NaN; the difference of equal infinities is 0. */
 BUILD(positive_difference) {
     (void)row;
-    value over = compare(k, LILAC_SIMT_FULE, in[0], in[1]);
-    value d = sub(k, in[0], in[1]);
-    value nan = is_nan(k, d);
-    return choose(k, both(k, over, lilac_lower_not(k->l, nan)), like(k, in[0], 0.0),
-                  choose(k, compare(k, LILAC_SIMT_LE, in[0], in[1]), like(k, in[0], 0.0), d));
+    value none = compare(k, LILAC_SIMT_LE, in[0], in[1]);
+    return choose(k, none, like(k, in[0], 0.0), sub(k, in[0], in[1]));
 }
 BUILD(saturate) {
     (void)row;
@@ -230,12 +228,13 @@ BUILD(exponent_integer) {
 
 /* ---- roundings and conversions -------------------------------------------------------------- */
 
-/* Halves go away from zero: the sum with a half of the same sign, both times towards zero. */
+/* Halves go away from zero: the magnitude plus a half, both times towards zero. */
 static value rounded(math_builder *k, value a) {
-    value half = lilac_lower_sign_from(k, a, like(k, a, 0.5)), parts[2] = {a, half};
+    value parts[2] = {magnitude(k, a), like(k, a, 0.5)};
     lilac_simt_type type = kind(k, a);
     lilac_simt_instruction sum = {.code = LILAC_SIMT_OP_FADD, .detail = LILAC_ROUND_ZERO};
-    return op1(k, LILAC_SIMT_OP_FTRUNC, lilac_simt_build(k->b, &sum, 2, parts, 1, &type));
+    value whole = op1(k, LILAC_SIMT_OP_FTRUNC, lilac_simt_build(k->b, &sum, 2, parts, 1, &type));
+    return lilac_lower_sign_from(k, a, whole);
 }
 BUILD(round_away) {
     value result = rounded(k, in[0]);
