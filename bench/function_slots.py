@@ -42,9 +42,9 @@ BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "f16": 2, "bf16": 2}
 WEIGHTS = [(r"MUFU|F2I|I2F|FRND|F2F|IMAD\.(HI|WIDE)|POPC|FLO|BREV", 4),
            (r"D(ADD|MUL|FMA|SETP|MNMX)|SHFL|I2FP", 2), (r"NOP|DEPBAR", 0)]
 
-# In Triton's code a branch separates arguments that are both frequent (|x| < 0.6 and the others), and no
-# other branch exists.
-DIVERGING = re.compile(r"tanhf|sinhf|gelu tanh .*")
+# In Triton's code branches separate arguments that are all frequent: |x| < 0.6 and the others, |x| < 8 and the
+# others, five intervals of lgammaf (the code for its negative arguments is counted as well).
+DIVERGING = re.compile(r"tanhf|sinhf|gelu tanh .*|cyl_bessel_i[01]f|lgammaf")
 
 # Functions whose cheapest path in Triton's code is for zeros, infinities or arguments above 2^60 only. The path
 # of other arguments executes an instruction that matches the expression, once for each element.

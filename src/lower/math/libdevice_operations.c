@@ -207,10 +207,19 @@ static value exponent_of(math_builder *k, value a) {
     (void)lilac_lower_mantissa(k, as_double(k, a), &e);
     return e;
 }
+/* The exponent of an f32, whole. */
+static value exponent_bits(math_builder *k, value a) {
+    value m = magnitude(k, a), tiny = compare(k, LILAC_SIMT_LT, m, f32(k, 0x1p-126));
+    m = choose(k, tiny, mul(k, m, f32(k, 0x1p24)), m);
+    value bias =
+        choose(k, tiny, integer(k, LILAC_SIMT_I32, 127 + 24), integer(k, LILAC_SIMT_I32, 127));
+    return op2(k, LILAC_SIMT_OP_SUB, with(k, LILAC_SIMT_OP_SHR_U, i32_of(k, m), 23), bias);
+}
 BUILD(exponent_float) {
-    value a = in[0];
-    value result = as_result(k, row, exponent_of(k, a));
-    value m = magnitude(k, a);
+    value a = in[0], m = magnitude(k, a);
+    value result = kind(k, a) == LILAC_SIMT_F32
+                       ? convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F32, exponent_bits(k, a))
+                       : as_result(k, row, exponent_of(k, a));
     result =
         choose(k, compare(k, LILAC_SIMT_EQ, a, like(k, a, 0.0)), minus(k, infinity(k, a)), result);
     return choose(k, compare(k, LILAC_SIMT_FUGE, m, infinity(k, a)), m, result);
@@ -218,7 +227,9 @@ BUILD(exponent_float) {
 BUILD(exponent_integer) {
     (void)row;
     value a = in[0], m = magnitude(k, a);
-    value result = convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, exponent_of(k, a));
+    value result = kind(k, a) == LILAC_SIMT_F32
+                       ? exponent_bits(k, a)
+                       : convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, exponent_of(k, a));
     value zero = compare(k, LILAC_SIMT_EQ, a, like(k, a, 0.0));
     value none = either(k, zero, is_nan(k, a));
     result = choose(k, none, integer(k, LILAC_SIMT_I32, INT32_MIN), result);
