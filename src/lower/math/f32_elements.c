@@ -1,8 +1,8 @@
 /* Functions of f32 applied to the elements of a tensor.
  *
- *   y0 … y3 = fast(x0) … fast(x3)
- *   if any lane has rare(x0) or … or rare(x3)
- *     for i in 0 … 3
+ *   y0 … y7 = fast(x0) … fast(x7)
+ *   if any lane has rare(x0) or … or rare(x7)
+ *     for i in 0 … 7
  *       yi = slow(xi) if rare(xi)
  *
  * The branch is uniform in a warp: a vote decides. Several elements have one branch, so that the
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#define GROUP 4
+#define GROUP 8
 
 /* ---- the functions that have a slow path ----------------------------------------------------- */
 
@@ -145,16 +145,17 @@ static void repair(lilac_lowering *l, const rare_row *row, element *group, uint3
                    lilac_simt_value *results) {
     math_builder k = {.l = l, .b = &l->builder};
     lilac_simt_value any = 0, fast[GROUP];
+    lilac_simt_type types[GROUP];
     for (uint32_t i = 0; i < count; i++) {
         lilac_simt_value rare = row->rare(&k, group[i].in);
         any = i == 0 ? rare : either(&k, any, rare);
         fast[i] = results[i] = group[i].out;
+        types[i] = LILAC_SIMT_F32;
     }
     uint64_t bits;
     if (lilac_simt_is_constant(l->kernel, any, &bits) && bits == 0) {
         return;
     }
-    lilac_simt_type types[GROUP] = {LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F32};
     lilac_simt_value slow[GROUP];
     lilac_simt_instruction *branch =
         lilac_simt_if_begin(k.b, lilac_lower_any_lane(l, any), count, types);

@@ -89,8 +89,8 @@ static lilac_simt_value reduced_half(math_builder *k, lilac_simt_value x,
 }
 
 static lilac_simt_value sine_of_pi(math_builder *k, lilac_simt_value r, lilac_simt_value square) {
-    static const double p[] = {0x1.4442d2p-23, -0x1.4abbcep+2, 0x1.466b78p+1, -0x1.32ada8p-1,
-                               0x1.443928p-4};
+    static const double p[] = {0x1.4442d2p-23, -0x1.4abbcep+2, 0x1.466b78p+1, -0x1.32adbap-1,
+                               0x1.4442c4p-4};
     return fma3(k, r, f32(k, 0x1.921fb4p+1), mul(k, r, SERIES(k, p, square)));
 }
 
