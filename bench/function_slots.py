@@ -42,9 +42,14 @@ BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "f16": 2, "bf16": 2}
 WEIGHTS = [(r"MUFU|F2I|I2F|FRND|F2F|IMAD\.(HI|WIDE)|POPC|FLO|BREV", 4),
            (r"D(ADD|MUL|FMA|SETP|MNMX)|SHFL|I2FP", 2), (r"NOP|DEPBAR", 0)]
 
-# In Triton's code a branch separates arguments that are both frequent (|x| < 0.6 and the others), and no
-# other branch exists.
-DIVERGING = re.compile(r"tanhf|sinhf|gelu tanh .*")
+# In Triton's code branches separate arguments that are all frequent: |x| < 0.6 and the others, |x| < 8 and the
+# others, five intervals of lgammaf (the code for its negative arguments is counted as well).
+DIVERGING = re.compile(r"tanhf|sinhf|gelu tanh .*|cyl_bessel_i[01]f|lgammaf")
+
+# Functions whose cheapest path in Triton's code is for zeros, infinities or arguments above 2^60 only. The path
+# of other arguments executes an instruction that matches the expression, once for each element.
+ORDINARY = {"atan2f": r"FCHK", "asinhf": r"MUFU\.SQRT", "erfcxf": r"FADD.*, -4", "fmodf": r"MUFU|F2I|FRND",
+            "frsqrt_rn": r"FFMA.*, 0\.5", "nextafterf": r"FSETP\.LT", "remainderf": r"MUFU|F2I|FRND"}
 
 # Operations of TTIR and expressions as kernels write them: name, letters of the result and the
 # operands, lines (T: the tensor type, C: the type of a comparison's result).
@@ -183,28 +188,31 @@ def successors(rows, at, places):
     return [at + 1]
 
 
-def common_path(rows):
-    """(slots, instructions) of the cheapest path from the entry to an exit."""
+def common_path(rows, through=None, times=1):
+    """(slots, instructions) of the cheapest path from the entry to an exit, of those that execute instructions
+    which match `through` so many times."""
     places = {row[0]: k for k, row in enumerate(rows)}
-    heap, seen = [(0, 0, 0)], set()
+    heap, seen = [(0, 0, 0, 0)], set()
     while heap:
-        slots, count, at = heapq.heappop(heap)
-        if at in seen or at >= len(rows):
+        slots, count, at, found = heapq.heappop(heap)
+        if (at, found) in seen or at >= len(rows):
             continue
-        seen.add(at)
+        seen.add((at, found))
         opcode = rows[at][2]
+        found += through is not None and re.match(through, f"{opcode} {rows[at][3]}") is not None
         slots, count = slots + weight(opcode) + (200 if opcode.startswith("CALL") else 0), count + 1
         for to in successors(rows, at, places):
-            if to is None:
+            if to is None and (through is None or found >= times):
                 return slots, count
-            heapq.heappush(heap, (slots, count, to))
+            if to is not None:
+                heapq.heappush(heap, (slots, count, to, found))
     return None, None
 
 
-def measure(tools, ptx, device):
+def measure(tools, ptx, device, through=None, times=1):
     cubin, registers, spilled, _, _ = assemble(tools["ptxas"], device, ptx)
     rows = instructions(tools["cuobjdump"], cubin)
-    slots, count = common_path(rows)
+    slots, count = common_path(rows, through, times)
     classes = {}
     for row in rows:
         stem = row[2].split(".")[0]
@@ -252,7 +260,9 @@ def run(library, tools, only):
     jobs = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, pair in ptx.items():
-            jobs[name] = [pool.submit(measure, tools, p, "sm_90a") if ".visible" in p else None for p in pair]
+            jobs[name] = [pool.submit(measure, tools, p, "sm_90a", ORDINARY.get(name) if k else None,
+                                      texts[name][1])
+                          if ".visible" in p else None for k, p in enumerate(pair)]
     rows = []
     for name, letters, _ in wanted:
         each = texts[name][1]

@@ -46,6 +46,22 @@ static inline lilac_simt_value flushed(math_builder *k, lilac_simt_opcode code,
                                         : 0),
                                1, &a);
 }
+/* The bits of a are not among those from `low` on and below `high`. */
+static inline lilac_simt_value outside(math_builder *k, lilac_simt_value a, int64_t low,
+                                       int64_t high) {
+    lilac_simt_value bits = i32_of(k, a);
+    if (low != 0) {
+        bits = with(k, LILAC_SIMT_OP_SUB, bits, low);
+    }
+    return compare(k, LILAC_SIMT_UGE, bits, integer(k, LILAC_SIMT_I32, high - low));
+}
+/* a / b by the approximate inverse, corrected once by the remainder. */
+static inline lilac_simt_value corrected_quotient(math_builder *k, lilac_simt_value a,
+                                                  lilac_simt_value b) {
+    lilac_simt_value inverse = flushed(k, LILAC_SIMT_OP_FRCP, b);
+    lilac_simt_value q = mul(k, a, inverse);
+    return fma3(k, fma3(k, minus(k, q), b, a), inverse, q);
+}
 /* One operation in another rounding. */
 static inline lilac_simt_value rounded_down(math_builder *k, lilac_simt_opcode code,
                                             lilac_simt_value a, lilac_simt_value b) {
@@ -95,17 +111,66 @@ FUNCTION(sin);
 FUNCTION(cos);
 FUNCTION(tan);
 FUNCTION(sincos_rare);
+FUNCTION(sinpi);
+FUNCTION(cospi);
+FUNCTION(sincospi_rare);
+/* f32_inverse.c */
 FUNCTION(asin);
+FUNCTION(acos);
 FUNCTION(atan);
+FUNCTION(atan2);
+FUNCTION(atan2_rare);
+FUNCTION(asinh);
+FUNCTION(asinh_rare);
+FUNCTION(acosh);
+FUNCTION(acosh_rare);
+FUNCTION(atanh);
+FUNCTION(atanh_rare);
 /* f32_power.c */
 FUNCTION(pow);
 FUNCTION(pow_rare);
 FUNCTION(fmod);
 FUNCTION(fmod_rare);
+FUNCTION(remainder);
+/* f32_special.c */
+FUNCTION(lgamma);
+FUNCTION(lgamma_rare);
+FUNCTION(i0);
+FUNCTION(i1);
+FUNCTION(bessel_rare);
 /* f32_roots.c */
 FUNCTION(sqrt);
 FUNCTION(rsqrt);
+FUNCTION(cbrt);
+FUNCTION(cbrt_rare);
+FUNCTION(rcbrt);
+FUNCTION(rcbrt_rare);
+FUNCTION(hypot);
+FUNCTION(rhypot);
+FUNCTION(length2_rare);
+FUNCTION(norm3d);
+FUNCTION(rnorm3d);
+FUNCTION(length3_rare);
+FUNCTION(norm4d);
+FUNCTION(rnorm4d);
+FUNCTION(length4_rare);
+/* f32_error_function.c */
 FUNCTION(erf);
+FUNCTION(erfc);
+FUNCTION(erfc_rare);
+FUNCTION(erfcx);
+FUNCTION(erfcx_rare);
+FUNCTION(normcdf);
+FUNCTION(normcdf_rare);
+FUNCTION(erfinv);
+FUNCTION(erfinv_rare);
+FUNCTION(erfinv_slow);
+FUNCTION(erfcinv);
+FUNCTION(erfcinv_rare);
+FUNCTION(erfcinv_slow);
+FUNCTION(normcdfinv);
+FUNCTION(normcdfinv_rare);
+FUNCTION(normcdfinv_slow);
 #undef FUNCTION
 
 #endif

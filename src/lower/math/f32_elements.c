@@ -1,8 +1,8 @@
 /* Functions of f32 applied to the elements of a tensor.
  *
- *   y0 … y3 = fast(x0) … fast(x3)
- *   if any lane has rare(x0) or … or rare(x3)
- *     for i in 0 … 3
+ *   y0 … y7 = fast(x0) … fast(x7)
+ *   if any lane has rare(x0) or … or rare(x7)
+ *     for i in 0 … 7
  *       yi = slow(xi) if rare(xi)
  *
  * The branch is uniform in a warp: a vote decides. Several elements have one branch, so that the
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#define GROUP 4
+#define GROUP 8
 
 /* ---- the functions that have a slow path ----------------------------------------------------- */
 
@@ -37,9 +37,33 @@ static const rare_row rare_rows[] = {
     ROW(log1p, log1p_rare, lilac_lower_f32_log1p_slow, false, 1),
     ROW(pow, pow_rare, lilac_lower_math_pow, true, 2),
     ROW(fmod, fmod_rare, lilac_lower_math_fmod, true, 2),
+    ROW(remainder, fmod_rare, lilac_lower_math_remainder, true, 2),
+    ROW(lgamma, lgamma_rare, lilac_lower_math_lgamma, true, 1),
+    ROW(i0, bessel_rare, lilac_lower_math_i0, true, 1),
+    ROW(i1, bessel_rare, lilac_lower_math_i1, true, 1),
     ROW(sin, sincos_rare, lilac_lower_math_sin, true, 1),
     ROW(cos, sincos_rare, lilac_lower_math_cos, true, 1),
     ROW(tan, sincos_rare, lilac_lower_math_tan, true, 1),
+    ROW(sinpi, sincospi_rare, lilac_lower_math_sinpi, true, 1),
+    ROW(cospi, sincospi_rare, lilac_lower_math_cospi, true, 1),
+    ROW(atan2, atan2_rare, lilac_lower_math_atan2, true, 2),
+    ROW(asinh, asinh_rare, lilac_lower_math_asinh, true, 1),
+    ROW(acosh, acosh_rare, lilac_lower_math_acosh, true, 1),
+    ROW(atanh, atanh_rare, lilac_lower_math_atanh, true, 1),
+    ROW(cbrt, cbrt_rare, lilac_lower_math_cbrt, true, 1),
+    ROW(rcbrt, rcbrt_rare, lilac_lower_math_rcbrt, true, 1),
+    ROW(hypot, length2_rare, lilac_lower_math_hypot, true, 2),
+    ROW(rhypot, length2_rare, lilac_lower_math_rhypot, true, 2),
+    ROW(norm3d, length3_rare, lilac_lower_math_norm3d, true, 3),
+    ROW(rnorm3d, length3_rare, lilac_lower_math_rnorm3d, true, 3),
+    ROW(norm4d, length4_rare, lilac_lower_math_norm4d, true, 4),
+    ROW(rnorm4d, length4_rare, lilac_lower_math_rnorm4d, true, 4),
+    ROW(erfc, erfc_rare, lilac_lower_math_erfc, true, 1),
+    ROW(erfcx, erfcx_rare, lilac_lower_math_erfcx, true, 1),
+    ROW(normcdf, normcdf_rare, lilac_lower_math_normcdf, true, 1),
+    ROW(erfinv, erfinv_rare, lilac_lower_f32_erfinv_slow, false, 1),
+    ROW(erfcinv, erfcinv_rare, lilac_lower_f32_erfcinv_slow, false, 1),
+    ROW(normcdfinv, normcdfinv_rare, lilac_lower_f32_normcdfinv_slow, false, 1),
 };
 
 static const rare_row *rare_row_of(lilac_lower_function fast) {
@@ -121,16 +145,17 @@ static void repair(lilac_lowering *l, const rare_row *row, element *group, uint3
                    lilac_simt_value *results) {
     math_builder k = {.l = l, .b = &l->builder};
     lilac_simt_value any = 0, fast[GROUP];
+    lilac_simt_type types[GROUP];
     for (uint32_t i = 0; i < count; i++) {
         lilac_simt_value rare = row->rare(&k, group[i].in);
         any = i == 0 ? rare : either(&k, any, rare);
         fast[i] = results[i] = group[i].out;
+        types[i] = LILAC_SIMT_F32;
     }
     uint64_t bits;
     if (lilac_simt_is_constant(l->kernel, any, &bits) && bits == 0) {
         return;
     }
-    lilac_simt_type types[GROUP] = {LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F32};
     lilac_simt_value slow[GROUP];
     lilac_simt_instruction *branch =
         lilac_simt_if_begin(k.b, lilac_simt_any_lane(&l->builder, any), count, types);

@@ -3,8 +3,8 @@
  *   x = 2^e (1 + f), 2/3 ≤ 1 + f < 4/3; f is exact
  *   log (1 + f) = f + f² (f p(f) - 1/2)
  *   log x       = e ln 2 + log (1 + f)
- *   log2, log10 the same, where f times the factor is the sum of two products, one with each part of
- *               the factor
+ *               (log10: √½ ≤ 1 + f < √2, so that the sum with e loses least)
+ *   log2, log10 f c + f (c' + f² …), c the logarithm of e in two parts, c and c'
  *   log1p x     e of 1 + x, f = (2^-e - 1) + 2^-e x, so that no bit of x is lost; 3/4 ≤ 1 + f < 3/2
  *
  * A subnormal x is scaled by 2^24. log, log2 and log10 have no slow path: a branch between elements
@@ -22,16 +22,29 @@ static const double half_part[] = {-0.5,           0x1.5555a4p-2,  -0x1.000046p-
                                    0x1.996978p-3,  -0x1.54ee38p-3, 0x1.28841ap-3,
                                    -0x1.0d989cp-3, 0x1.acce26p-4,  -0x1.718ed6p-5};
 
+/* For another base: the low part of the logarithm of e, then such terms times it. */
+static const double base_2[] = {0x1.4ae0c0p-26, -0x1.715476p-1, 0x1.ec702cp-2, -0x1.7153bap-2,
+                                0x1.279e46p-2,  -0x1.ecd6d4p-3, 0x1.9dceb0p-3, -0x1.681f66p-3,
+                                0x1.9d41bep-3,  -0x1.7c6386p-3};
+static const double base_10[] = {-0x1.5b235ep-27, -0x1.bcb7b2p-3, 0x1.287a76p-3, -0x1.bcbb6cp-4,
+                                 0x1.63cbcep-4,   -0x1.27b578p-4, 0x1.f94166p-5, -0x1.d42f5ep-5,
+                                 0x1.c60ba6p-5,   -0x1.0fae98p-5};
+
 static lilac_simt_value as_float(math_builder *k, lilac_simt_value field) {
     return convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F32, field);
 }
 
-/* f, and 2^23 e. */
-static lilac_simt_value split(math_builder *k, lilac_simt_value x, lilac_simt_value *exponent) {
-    lilac_simt_value tiny = compare(k, LILAC_SIMT_LT, x, f32(k, 0x1p-126));
-    lilac_simt_value bits = i32_of(k, choose(k, tiny, mul(k, x, f32(k, 0x1p24)), x));
+#define TWO_THIRDS 0x3F2AAAAB
+#define ROOT_HALF  0x3F3504F3
+
+/* f, and 2^23 e. The bits of the least 1 + f are `least`. A small x is scaled. */
+static lilac_simt_value split(math_builder *k, lilac_simt_value *x, int64_t least,
+                              lilac_simt_value *exponent) {
+    lilac_simt_value tiny = compare(k, LILAC_SIMT_LT, *x, f32(k, 0x1p-126));
+    *x = choose(k, tiny, mul(k, *x, f32(k, 0x1p24)), *x);
+    lilac_simt_value bits = i32_of(k, *x);
     lilac_simt_value field =
-        with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SUB, bits, 0x3F2AAAAB), 0xFF800000);
+        with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SUB, bits, least), 0xFF800000);
     lilac_simt_value scale = choose(k, tiny, f32(k, -24.0 * 0x1p23), f32(k, 0.0));
     *exponent = add(k, as_float(k, field), scale);
     return sub(k, f32_of(k, op2(k, LILAC_SIMT_OP_SUB, bits, field)), f32(k, 1.0));
@@ -47,27 +60,33 @@ static lilac_simt_value special(math_builder *k, lilac_simt_value x, lilac_simt_
 }
 
 lilac_simt_value lilac_lower_f32_log(math_builder *k, const lilac_simt_value *in) {
-    lilac_simt_value exponent, f = split(k, in[0], &exponent);
+    lilac_simt_value x = in[0], exponent, f = split(k, &x, TWO_THIRDS, &exponent);
     lilac_simt_value part = fma3(k, mul(k, f, SERIES(k, third_part, f)), f, f);
-    return special(k, in[0], fma3(k, exponent, f32(k, LN_2 * 0x1p-23), part));
+    return special(k, x, fma3(k, exponent, f32(k, LN_2 * 0x1p-23), part));
 }
 
-/* To another base: `high` and `low` are log e of it, `step` the log of 2. */
-static lilac_simt_value by_factor(math_builder *k, lilac_simt_value x, double high, double low,
-                                  double step) {
-    lilac_simt_value exponent, f = split(k, x, &exponent);
-    lilac_simt_value tail = mul(k, mul(k, f, SERIES(k, third_part, f)), f);
-    lilac_simt_value part = fma3(k, tail, f32(k, high), mul(k, f, f32(k, low)));
-    part = fma3(k, f, f32(k, high), part);
-    return special(k, x, fma3(k, exponent, f32(k, step * 0x1p-23), part));
+/* Another base: the high part of log e, the log of 2, the least 1 + f and the polynomial. */
+typedef struct log_base {
+    double high, two;
+    int64_t least;
+    const double *p;
+} log_base;
+
+static lilac_simt_value to_base(math_builder *k, lilac_simt_value x, const log_base *base) {
+    lilac_simt_value exponent, f = split(k, &x, base->least, &exponent);
+    lilac_simt_value part = mul(k, f, series(k, base->p, 10, f));
+    part = fma3(k, f, f32(k, base->high), part);
+    return special(k, x, fma3(k, exponent, f32(k, base->two * 0x1p-23), part));
 }
 
 lilac_simt_value lilac_lower_f32_log2(math_builder *k, const lilac_simt_value *in) {
-    return by_factor(k, in[0], LOG2_E_HIGH, LOG2_E_LOW, 1.0);
+    static const log_base base = {LOG2_E_HIGH, 1.0, TWO_THIRDS, base_2};
+    return to_base(k, in[0], &base);
 }
 
 lilac_simt_value lilac_lower_f32_log10(math_builder *k, const lilac_simt_value *in) {
-    return by_factor(k, in[0], 0x1.bcb7b2p-2, -0x1.5b235ep-27, LOG10_2);
+    static const log_base base = {0x1.bcb7b2p-2, LOG10_2, ROOT_HALF, base_10};
+    return to_base(k, in[0], &base);
 }
 
 /* ---- log(1 + x) ----------------------------------------------------------------------------- */

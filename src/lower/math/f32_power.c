@@ -134,3 +134,18 @@ lilac_simt_value lilac_lower_f32_fmod(math_builder *k, const lilac_simt_value *i
     r = choose(k, compare(k, LILAC_SIMT_LT, r, f32(k, 0.0)), add(k, r, b), r);
     return lilac_lower_sign_from(k, in[0], r);
 }
+
+/* The quotient to the nearest whole number, halves to even: r is at most a little beyond b / 2, and
+ * moves by b where 2|r| is above b or, with an odd quotient, equal to it. */
+lilac_simt_value lilac_lower_f32_remainder(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value a = magnitude(k, in[0]), b = magnitude(k, in[1]);
+    lilac_simt_value t = rounded_quotient(k, in), q = sub(k, t, f32(k, TO_WHOLE));
+    lilac_simt_value r = fma3(k, minus(k, q), b, a), twice = magnitude(k, add(k, r, r));
+    lilac_simt_value odd = compare(k, LILAC_SIMT_NE, with(k, LILAC_SIMT_OP_AND, i32_of(k, t), 1),
+                                   integer(k, LILAC_SIMT_I32, 0));
+    lilac_simt_value half = both(k, odd, compare(k, LILAC_SIMT_EQ, twice, b));
+    lilac_simt_value moves = either(k, half, compare(k, LILAC_SIMT_GT, twice, b));
+    r = choose(k, moves, sub(k, r, lilac_lower_sign_from(k, r, b)), r);
+    lilac_simt_value sign = with(k, LILAC_SIMT_OP_AND, i32_of(k, in[0]), INT32_MIN);
+    return f32_of(k, op2(k, LILAC_SIMT_OP_XOR, i32_of(k, r), sign));
+}

@@ -1,9 +1,13 @@
-/* Roots and the error function of f32.
+/* Roots and lengths of f32.
  *
- *   √x, 1 / √x   the machine's, within 1 and 2 ulp; subnormal arguments count as 0
- *   erf x        |x| < 1: x + x p(x²)      otherwise 1 - 2^q(|x|), |x| ≤ 4      2 ulp
+ *   √x, 1 / √x    the machine's, within 1 and 2 ulp; subnormal arguments count as 0
+ *   1 / ∛x        r = 2^(-log2 |x| / 3), then r + r (1 - |x| r³) / 3, one of Newton's steps
+ *   ∛x            y = |x| r², then y + (|x| - y³) r² / 3
+ *   hypot …       the machine's root of the sum of squares
  *
- * q was fitted to the least error of erfc. */
+ * The machine's logarithm and power leave an error of 2^-17 at most, which the step squares. The
+ * slow paths are for subnormal numbers, infinities and NaN, and for sums of squares that are not
+ * between 2^-100 and 2^127; there products of squares are lost. */
 #include "f32.h"
 
 lilac_simt_value lilac_lower_f32_sqrt(math_builder *k, const lilac_simt_value *in) {
@@ -14,22 +18,65 @@ lilac_simt_value lilac_lower_f32_rsqrt(math_builder *k, const lilac_simt_value *
     return flushed(k, LILAC_SIMT_OP_FRSQRT, in[0]);
 }
 
-lilac_simt_value lilac_lower_f32_erf(math_builder *k, const lilac_simt_value *in) {
-    static const double p[] = {0.12837916612625122,    -0.37612637877464294,  0.11283782869577408,
-                               -0.02686544507741928,   0.005221074912697077,  -0.00084847112884745,
-                               0.00011270543473074213, -9.680133189249318e-06};
-    static const double q[] = {
-        0.00029483184334822,   -1.6297565698623657,     -0.9132830500602722,
-        -0.15673299133777618,  0.036606334149837494,    -0.0061781881377100945,
-        0.0006691094022244215, -3.6522334994515404e-05, 3.626436750892026e-07};
-    lilac_simt_value x = in[0];
-    lilac_simt_value limit[2] = {magnitude(k, x), f32(k, 4.0)};
-    lilac_simt_value a = lilac_lower_flagged(k->l, LILAC_SIMT_OP_FMIN, LILAC_SIMT_F32,
-                                             LILAC_SIMT_PROPAGATE_NAN, 2, limit);
-    lilac_simt_value square = mul(k, a, a);
-    lilac_simt_value near = fma3(k, a, SERIES(k, p, square), a);
-    lilac_simt_value tail = flushed(k, LILAC_SIMT_OP_FEXP2, SERIES(k, q, a));
-    lilac_simt_value far = sub(k, f32(k, 1.0), tail);
-    lilac_simt_value is_near = compare(k, LILAC_SIMT_LT, a, f32(k, 1.0));
-    return lilac_lower_sign_from(k, x, choose(k, is_near, near, far));
+/* ---- cube roots ----------------------------------------------------------------------------- */
+
+static lilac_simt_value log_of(math_builder *k, lilac_simt_value x) {
+    return flushed(k, LILAC_SIMT_OP_FLOG2, magnitude(k, x));
 }
+
+/* Infinite, zero or subnormal. */
+lilac_simt_value lilac_lower_f32_rcbrt_rare(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value log = magnitude(k, log_of(k, in[0]));
+    return compare(k, LILAC_SIMT_EQ, log, f32(k, INFINITE));
+}
+
+/* Zeros are common. */
+lilac_simt_value lilac_lower_f32_cbrt_rare(math_builder *k, const lilac_simt_value *in) {
+    return both(k, lilac_lower_f32_rcbrt_rare(k, in),
+                compare(k, LILAC_SIMT_NE, in[0], f32(k, 0.0)));
+}
+
+/* For a zero r is held at 2^50, and the order of signs in the step keeps its sign. */
+lilac_simt_value lilac_lower_f32_cbrt(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value x = in[0], log = mul(k, log_of(k, x), f32(k, -1.0 / 3.0));
+    lilac_simt_value r =
+        flushed(k, LILAC_SIMT_OP_FEXP2, op2(k, LILAC_SIMT_OP_FMIN, log, f32(k, 50.0)));
+    lilac_simt_value square = mul(k, r, r), y = mul(k, x, square);
+    lilac_simt_value excess = fma3(k, mul(k, y, y), y, minus(k, x));
+    return fma3(k, mul(k, excess, f32(k, -1.0 / 3.0)), square, y);
+}
+
+lilac_simt_value lilac_lower_f32_rcbrt(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value a = magnitude(k, in[0]);
+    lilac_simt_value log = mul(k, log_of(k, in[0]), f32(k, -1.0 / 3.0));
+    lilac_simt_value r = flushed(k, LILAC_SIMT_OP_FEXP2, log);
+    lilac_simt_value rest = fma3(k, minus(k, mul(k, a, r)), mul(k, r, r), f32(k, 1.0));
+    r = fma3(k, mul(k, rest, f32(k, 1.0 / 3.0)), r, r);
+    return lilac_lower_sign_from(k, in[0], r);
+}
+
+/* ---- lengths -------------------------------------------------------------------------------- */
+
+static lilac_simt_value sum_of_squares(math_builder *k, uint32_t count,
+                                       const lilac_simt_value *in) {
+    lilac_simt_value sum = mul(k, in[0], in[0]);
+    for (uint32_t i = 1; i < count; i++) {
+        sum = fma3(k, in[i], in[i], sum);
+    }
+    return sum;
+}
+
+#define LENGTH(count, plain, inverse)                                                              \
+    lilac_simt_value lilac_lower_f32_length##count##_rare(math_builder *k,                         \
+                                                          const lilac_simt_value *in) {            \
+        return outside(k, sum_of_squares(k, count, in), 0x0D800000, 0x7F000000);                   \
+    }                                                                                              \
+    lilac_simt_value lilac_lower_f32_##plain(math_builder *k, const lilac_simt_value *in) {        \
+        return flushed(k, LILAC_SIMT_OP_FSQRT, sum_of_squares(k, count, in));                      \
+    }                                                                                              \
+    lilac_simt_value lilac_lower_f32_##inverse(math_builder *k, const lilac_simt_value *in) {      \
+        return flushed(k, LILAC_SIMT_OP_FRSQRT, sum_of_squares(k, count, in));                     \
+    }
+LENGTH(2, hypot, rhypot)
+LENGTH(3, norm3d, rnorm3d)
+LENGTH(4, norm4d, rnorm4d)

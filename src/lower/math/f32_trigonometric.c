@@ -1,4 +1,4 @@
-/* Trigonometric functions of f32 and their inverses.
+/* Trigonometric functions of f32.
  *
  *   x = q π/2 + r     q = x 2/π, to the nearest whole number; r by three fused multiply-adds with
  *                     the parts of π/2 (Cody and Waite, 1980); the first multiply-add is exact
@@ -8,12 +8,11 @@
  * 17 bits and r is at least 2^-33; larger arguments take the slow path (trigonometric.c). As all
  * parts are positive, r keeps the sign of a zero.
  *
- *   asin x    |x| ≤ 1/2: x + x³ p(x²)      otherwise π/2 - 2 asin √((1 - |x|) / 2)
- *   atan x    |x| ≤ 1:   x + x³ p(x²)      otherwise π/2 - atan 1 / |x| */
+ *   sin πx, cos πx   q = 2x to the nearest whole number; r = x - q/2 is exact up to 2^20
+ *                    sin πr = r π + r (r² p(r²)), π in two parts     cos πr = 1 + r² p(r²) */
 #include "f32.h"
 
 #define LARGEST 105615.0
-#define HALF_PI 1.5707963267948966
 
 lilac_simt_value lilac_lower_f32_sincos_rare(math_builder *k, const lilac_simt_value *in) {
     return compare(k, LILAC_SIMT_GT, magnitude(k, in[0]), f32(k, LARGEST));
@@ -76,33 +75,46 @@ lilac_simt_value lilac_lower_f32_tan(math_builder *k, const lilac_simt_value *in
     return turned(k, quadrant, 0, choose(k, is_odd(k, quadrant), inverse, t));
 }
 
-/* ---- inverse functions ---------------------------------------------------------------------- */
+/* ---- of π times the argument ---------------------------------------------------------------- */
 
-static lilac_simt_value odd_series(math_builder *k, const double *p, uint32_t count,
-                                   lilac_simt_value x, lilac_simt_value square) {
-    return fma3(k, mul(k, x, square), series(k, p, count, square), x);
+lilac_simt_value lilac_lower_f32_sincospi_rare(math_builder *k, const lilac_simt_value *in) {
+    return compare(k, LILAC_SIMT_FUGE, magnitude(k, in[0]), f32(k, 0x1p20));
 }
 
-lilac_simt_value lilac_lower_f32_asin(math_builder *k, const lilac_simt_value *in) {
-    static const double p[] = {0x1.5555c8p-3, 0x1.330204p-4, 0x1.747bb8p-5, 0x1.8c3e50p-6,
-                               0x1.595c60p-5};
-    lilac_simt_value x = in[0], a = magnitude(k, x);
-    lilac_simt_value far = compare(k, LILAC_SIMT_GT, a, f32(k, 0.5));
-    lilac_simt_value rest = fma3(k, a, f32(k, -0.5), f32(k, 0.5));
-    lilac_simt_value square = choose(k, far, rest, mul(k, a, a));
-    lilac_simt_value root = choose(k, far, flushed(k, LILAC_SIMT_OP_FSQRT, rest), a);
-    lilac_simt_value near = odd_series(k, p, 5, root, square);
-    lilac_simt_value other = fma3(k, near, f32(k, -2.0), f32(k, HALF_PI));
-    return lilac_lower_sign_from(k, x, choose(k, far, other, near));
+static lilac_simt_value reduced_half(math_builder *k, lilac_simt_value x,
+                                     lilac_simt_value *quadrant) {
+    lilac_simt_value t = fma3(k, x, f32(k, 2.0), f32(k, TO_WHOLE));
+    *quadrant = i32_of(k, t);
+    return fma3(k, sub(k, t, f32(k, TO_WHOLE)), f32(k, -0.5), x);
 }
 
-lilac_simt_value lilac_lower_f32_atan(math_builder *k, const lilac_simt_value *in) {
-    static const double p[] = {-0x1.5554dcp-2, 0x1.9978ecp-3, -0x1.230a96p-3, 0x1.b4dee0p-4,
-                               -0x1.35519ep-4, 0x1.61f17ep-5, -0x1.0c1c96p-6, 0x1.7eb2c4p-9};
-    lilac_simt_value x = in[0], a = magnitude(k, x);
-    lilac_simt_value far = compare(k, LILAC_SIMT_GT, a, f32(k, 1.0));
-    lilac_simt_value t = choose(k, far, flushed(k, LILAC_SIMT_OP_FRCP, a), a);
-    lilac_simt_value near = odd_series(k, p, 8, t, mul(k, t, t));
-    lilac_simt_value other = sub(k, f32(k, HALF_PI), near);
-    return lilac_lower_sign_from(k, x, choose(k, far, other, near));
+static lilac_simt_value sine_of_pi(math_builder *k, lilac_simt_value r, lilac_simt_value square) {
+    static const double p[] = {0x1.4442d2p-23, -0x1.4abbcep+2, 0x1.466b78p+1, -0x1.32adbap-1,
+                               0x1.4442c4p-4};
+    return fma3(k, r, f32(k, 0x1.921fb4p+1), mul(k, r, SERIES(k, p, square)));
+}
+
+static lilac_simt_value cosine_of_pi(math_builder *k, lilac_simt_value square) {
+    static const double p[] = {1.0, -0x1.3bd3ccp+2, 0x1.03c1b0p+2, -0x1.55b2b4p+0, 0x1.d4f632p-3};
+    return SERIES(k, p, square);
+}
+
+/* Zeros have the sign of x. */
+lilac_simt_value lilac_lower_f32_sinpi(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value quadrant, r = reduced_half(k, magnitude(k, in[0]), &quadrant);
+    lilac_simt_value square = mul(k, r, r);
+    lilac_simt_value result =
+        choose(k, is_odd(k, quadrant), cosine_of_pi(k, square), sine_of_pi(k, r, square));
+    result = add(k, turned(k, quadrant, 1, result), f32(k, 0.0));
+    lilac_simt_value sign = with(k, LILAC_SIMT_OP_AND, i32_of(k, in[0]), INT32_MIN);
+    return f32_of(k, op2(k, LILAC_SIMT_OP_XOR, i32_of(k, result), sign));
+}
+
+/* Zeros are positive. */
+lilac_simt_value lilac_lower_f32_cospi(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value quadrant, r = reduced_half(k, in[0], &quadrant), square = mul(k, r, r);
+    lilac_simt_value result =
+        choose(k, is_odd(k, quadrant), sine_of_pi(k, r, square), cosine_of_pi(k, square));
+    result = turned(k, with(k, LILAC_SIMT_OP_ADD, quadrant, 1), 1, result);
+    return add(k, result, f32(k, 0.0));
 }

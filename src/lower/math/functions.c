@@ -14,13 +14,14 @@ lilac_simt_value lilac_lower_polynomial_at(math_builder *k, const lilac_lower_po
     return sum;
 }
 
+/* One LOP3: ((x ^ y) & sign bit) ^ y. */
 lilac_simt_value lilac_lower_sign_from(math_builder *k, lilac_simt_value x, lilac_simt_value y) {
     bool wide = kind(k, x) == LILAC_SIMT_F64;
     lilac_simt_type type = wide ? LILAC_SIMT_I64 : LILAC_SIMT_I32;
     int64_t top = wide ? INT64_MIN : INT32_MIN;
-    lilac_simt_value sign = with(k, LILAC_SIMT_OP_AND, cast(k, type, x), top);
-    lilac_simt_value rest = with(k, LILAC_SIMT_OP_AND, cast(k, type, y), ~top);
-    return cast(k, kind(k, x), either(k, rest, sign));
+    lilac_simt_value differs = op2(k, LILAC_SIMT_OP_XOR, cast(k, type, x), cast(k, type, y));
+    lilac_simt_value sign = with(k, LILAC_SIMT_OP_AND, differs, top);
+    return cast(k, kind(k, x), op2(k, LILAC_SIMT_OP_XOR, cast(k, type, y), sign));
 }
 
 /* n + 1023 + 1.5·2^52 has n + 1023 in its low bits. */

@@ -149,13 +149,11 @@ BUILD(copy_sign) {
     (void)row;
     return lilac_lower_sign_from(k, in[1], in[0]);
 }
+/* NaN where an operand is NaN; the difference of equal infinities is 0. */
 BUILD(positive_difference) {
     (void)row;
-    value over = compare(k, LILAC_SIMT_FULE, in[0], in[1]);
-    value d = sub(k, in[0], in[1]);
-    value nan = is_nan(k, d);
-    return choose(k, both(k, over, lilac_lower_not(k->l, nan)), like(k, in[0], 0.0),
-                  choose(k, compare(k, LILAC_SIMT_LE, in[0], in[1]), like(k, in[0], 0.0), d));
+    value none = compare(k, LILAC_SIMT_LE, in[0], in[1]);
+    return choose(k, none, like(k, in[0], 0.0), sub(k, in[0], in[1]));
 }
 BUILD(saturate) {
     (void)row;
@@ -209,10 +207,19 @@ static value exponent_of(math_builder *k, value a) {
     (void)lilac_lower_mantissa(k, as_double(k, a), &e);
     return e;
 }
+/* The exponent of an f32, whole. */
+static value exponent_bits(math_builder *k, value a) {
+    value m = magnitude(k, a), tiny = compare(k, LILAC_SIMT_LT, m, f32(k, 0x1p-126));
+    m = choose(k, tiny, mul(k, m, f32(k, 0x1p24)), m);
+    value bias =
+        choose(k, tiny, integer(k, LILAC_SIMT_I32, 127 + 24), integer(k, LILAC_SIMT_I32, 127));
+    return op2(k, LILAC_SIMT_OP_SUB, with(k, LILAC_SIMT_OP_SHR_U, i32_of(k, m), 23), bias);
+}
 BUILD(exponent_float) {
-    value a = in[0];
-    value result = as_result(k, row, exponent_of(k, a));
-    value m = magnitude(k, a);
+    value a = in[0], m = magnitude(k, a);
+    value result = kind(k, a) == LILAC_SIMT_F32
+                       ? convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F32, exponent_bits(k, a))
+                       : as_result(k, row, exponent_of(k, a));
     result =
         choose(k, compare(k, LILAC_SIMT_EQ, a, like(k, a, 0.0)), minus(k, infinity(k, a)), result);
     return choose(k, compare(k, LILAC_SIMT_FUGE, m, infinity(k, a)), m, result);
@@ -220,7 +227,9 @@ BUILD(exponent_float) {
 BUILD(exponent_integer) {
     (void)row;
     value a = in[0], m = magnitude(k, a);
-    value result = convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, exponent_of(k, a));
+    value result = kind(k, a) == LILAC_SIMT_F32
+                       ? exponent_bits(k, a)
+                       : convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, exponent_of(k, a));
     value zero = compare(k, LILAC_SIMT_EQ, a, like(k, a, 0.0));
     value none = either(k, zero, is_nan(k, a));
     result = choose(k, none, integer(k, LILAC_SIMT_I32, INT32_MIN), result);
@@ -230,12 +239,13 @@ BUILD(exponent_integer) {
 
 /* ---- roundings and conversions -------------------------------------------------------------- */
 
-/* Halves go away from zero: the sum with a half of the same sign, both times towards zero. */
+/* Halves go away from zero: the magnitude plus a half, both times towards zero. */
 static value rounded(math_builder *k, value a) {
-    value half = lilac_lower_sign_from(k, a, like(k, a, 0.5)), parts[2] = {a, half};
+    value parts[2] = {magnitude(k, a), like(k, a, 0.5)};
     lilac_simt_type type = kind(k, a);
     lilac_simt_instruction sum = {.code = LILAC_SIMT_OP_FADD, .detail = LILAC_ROUND_ZERO};
-    return op1(k, LILAC_SIMT_OP_FTRUNC, lilac_simt_build(k->b, &sum, 2, parts, 1, &type));
+    value whole = op1(k, LILAC_SIMT_OP_FTRUNC, lilac_simt_build(k->b, &sum, 2, parts, 1, &type));
+    return lilac_lower_sign_from(k, a, whole);
 }
 BUILD(round_away) {
     value result = rounded(k, in[0]);
