@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Loops that stream through rows, by the factor by which they are unrolled.
 
-    python3 bench/unroll_sweep.py LILAC [--json FILE] [--compile-only] [--device sm_90a]
+    python3 bench/unroll_sweep.py LILAC [--compile-only] [--device sm_90a] [--json FILE] [--markdown FILE]
 
 LILAC is the `lilac` command. Each kernel reduces a row in a loop with a constant trip count. It is
 compiled with tt.loop_unroll_factor of 1, 2, 4, 8 and 16 and without (`rule`: the choice of the pass
@@ -9,21 +9,26 @@ unroll_loops). The table has for each: registers of a thread, LDG instructions, 
 one thread has in flight (in SASS, within a basic block: loads before the first use of one of them).
 
 With a GPU it also has the bytes a second that the kernel reads, for as many blocks as the device has
-multiprocessors and for sixteen times as many; the input is larger than the second-level cache. Exit
-status 1 when a result is wrong, or when the rule is more than 5 percent slower than the best factor.
+multiprocessors (`small`) and for sixteen times as many (`large`). A launch of the large grid precedes each
+measured launch: it reads more than the second-level cache holds, and it lasts until the measured launch and
+its events are in the queue, so the host's time is not measured. The kernels of all factors are measured in
+turn, several times; the results are medians. The whole program takes less than a minute. Exit status 1 when a
+result is wrong, or when the rule is more than 5 percent slower than the best factor.
 """
 
 import argparse
+import concurrent.futures
 import ctypes
-import json
 import math
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 
+import report
 from driver import SCRATCH, Device, assemble, bundled_ptxas, find_ptxas, pointers_to
 
 FACTORS = (1, 2, 4, 8, 16, None)
@@ -162,40 +167,53 @@ def loads_in_flight(disassembler, cubin):
 # ---- run times -------------------------------------------------------------------------------
 
 
-def seconds_of(gpu, function, blocks, threads, arguments, rounds=20):
-    """The median time of a launch."""
-    events = [ctypes.c_void_p(), ctypes.c_void_p()]
-    for event in events:
-        gpu.call("cuEventCreate", ctypes.byref(event), 0)
-    times = []
-    for _ in range(rounds):
+class Timer:
+    """Measures launches on the device, each behind one that fills the queue."""
+
+    def __init__(self, gpu, loop, buffers):
+        self.gpu, self.buffers = gpu, buffers
+        self.what, self.kind, self.row, _, warps = loop
+        self.threads = 32 * warps
+        self.grids = {"small": gpu.multiprocessors, "large": 16 * gpu.multiprocessors}
+        self.events = [ctypes.c_void_p(), ctypes.c_void_p()]
+        for event in self.events:
+            gpu.call("cuEventCreate", ctypes.byref(event), 0)
+
+    def launch(self, function, blocks):
+        self.gpu.call("cuLaunchKernel", function, blocks, 1, 1, self.threads, 1, 1, 4096, None,
+                      pointers_to([*self.buffers, *SCRATCH]), None)
+
+    def seconds(self, function, blocks):
         elapsed = ctypes.c_float()
-        gpu.call("cuEventRecord", events[0], None)
-        gpu.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 4096, None,
-                 pointers_to(arguments), None)
-        gpu.call("cuEventRecord", events[1], None)
-        gpu.call("cuEventSynchronize", events[1])
-        gpu.call("cuEventElapsedTime", ctypes.byref(elapsed), events[0], events[1])
-        times.append(elapsed.value / 1e3)
-    return sorted(times)[rounds // 2]
+        self.launch(function, self.grids["large"])
+        self.gpu.call("cuEventRecord", self.events[0], None)
+        self.launch(function, blocks)
+        self.gpu.call("cuEventRecord", self.events[1], None)
+        self.gpu.call("cuEventSynchronize", self.events[1])
+        self.gpu.call("cuEventElapsedTime", ctypes.byref(elapsed), *self.events)
+        return elapsed.value / 1e3
 
-
-def rates(gpu, image, loop, buffers):
-    """Bytes a second for a small and a large grid. The input is ones: the sum is the row's length."""
-    what, kind, row, _, warps = loop
-    function = gpu.load(image, "k")
-    arguments = [*buffers, *SCRATCH]
-    result = []
-    for blocks in (gpu.multiprocessors, 16 * gpu.multiprocessors):
-        seconds = seconds_of(gpu, function, blocks, 32 * warps, arguments)
+    def check(self, function):
+        """The input is ones: a sum is the row's length."""
+        blocks = self.grids["large"]
         sums = (ctypes.c_float * blocks)()
-        gpu.download(sums, buffers[2])
-        expected = row * (2 if what == "moments" else 1)
+        self.gpu.upload(self.buffers[2], sums)
+        self.launch(function, blocks)
+        self.gpu.download(sums, self.buffers[2])
+        expected = self.row * (2 if self.what == "moments" else 1)
         if any(not math.isclose(value, expected) for value in sums):
-            raise SystemExit(f"{loop}: a sum is {min(sums)} to {max(sums)}, not {expected}")
-        inputs = 2 if what == "product" else 1
-        result.append(inputs * blocks * row * BYTES[kind] / seconds)
-    return result
+            raise SystemExit(f"{self.what} {self.kind}: a sum is {min(sums)} to {max(sums)}, not {expected}")
+
+    def rates(self, functions, rounds=8, repetitions=5):
+        """For each function the bytes a second of both grids."""
+        times = [{grid: [] for grid in self.grids} for _ in functions]
+        for _ in range(rounds):
+            for each, function in zip(times, functions):
+                for grid, blocks in self.grids.items():
+                    each[grid] += [self.seconds(function, blocks) for _ in range(repetitions)]
+        size = (2 if self.what == "product" else 1) * self.row * BYTES[self.kind]
+        return [{grid: size * blocks / statistics.median(each[grid]) for grid, blocks in self.grids.items()}
+                for each in times]
 
 
 def ones(gpu, kind, count):
@@ -208,61 +226,90 @@ def ones(gpu, kind, count):
     return address
 
 
-def sweep(loop, options, gpu):
+def compiled(loop, factor, options):
+    """The line of the table and the cubin."""
     what, kind, row, block, warps = loop
-    rows, buffers = [], []
-    if gpu:
-        count = 16 * gpu.multiprocessors * row
-        buffers = [ones(gpu, kind, count), ones(gpu, kind, count), gpu.allocate(1 << 20)]
-    for factor in FACTORS:
-        ptx = ptx_of(options.lilac, options.device, source(what, kind, row, block, factor), warps)
-        cubin, registers, spills, _, _ = assemble(options.ptxas, options.device, ptx)
-        count, most = loads_in_flight(options.disassembler, cubin)
-        entry = {"loop": what, "type": kind, "row": row, "block": block, "warps": warps,
-                 "factor": factor, "registers": registers, "spills": spills, "loads": count,
-                 "in_flight": most}
-        if gpu:
-            entry["small"], entry["large"] = rates(gpu, cubin, loop, buffers)
-        rows.append(entry)
+    ptx = ptx_of(options.lilac, options.device, source(what, kind, row, block, factor), warps)
+    cubin, registers, spills, _, _ = assemble(options.ptxas, options.device, ptx)
+    count, most = loads_in_flight(options.disassembler, cubin)
+    return {"loop": what, "type": kind, "row": row, "block": block, "warps": warps, "factor": factor,
+            "registers": registers, "spills": spills, "loads": count, "in_flight": most}, cubin
+
+
+def measure(gpu, loop, rows, cubins):
+    """Adds the rates of one loop to its lines."""
+    _, kind, row, _, _ = loop
+    count = 16 * gpu.multiprocessors * row
+    buffers = [ones(gpu, kind, count), ones(gpu, kind, count), gpu.allocate(1 << 20)]
+    timer = Timer(gpu, loop, buffers)
+    functions = [gpu.load(cubin, "k") for cubin in cubins]
+    for function in functions:
+        timer.check(function)
+    for entry, found in zip(rows, timer.rates(functions)):
+        entry.update(found)
     for address in buffers:
         gpu.free(address)
-    return rows
 
 
-def show(rows):
-    for entry in rows:
-        line = "{loop:8} {type:4} {row:6} {block:5} {warps:5}".format(**entry)
-        line += " {:>6} {:9} {:5} {:9}".format(entry["factor"] or "rule", entry["registers"],
-                                              entry["loads"], entry["in_flight"])
-        if "small" in entry:
-            line += " {:8.2f} {:8.2f}".format(entry["small"] / 1e12, entry["large"] / 1e12)
-        print(line, flush=True)
+TITLES = ("loop", "type", "row", "block", "warps", "factor", "registers", "loads", "in flight", "small TB/s",
+          "large TB/s")
 
 
-def main():
+def cells_of(entry):
+    shape = [str(entry[name]) for name in ("loop", "type", "row", "block", "warps")]
+    counts = [str(entry[name]) for name in ("registers", "loads", "in_flight")]
+    rates = [f"{entry[grid] / 1e12:.2f}" if grid in entry else "" for grid in ("small", "large")]
+    return [*shape, str(entry["factor"] or "rule"), *counts, *rates]
+
+
+def line_of(cells):
+    return " ".join(cell.rjust(max(len(title), 6)) for cell, title in zip(cells, TITLES))
+
+
+def slower(loop, rows):
+    """The grids for which the rule is more than 5 percent slower than the best factor."""
+    for grid in ("small", "large"):
+        best = max(rows, key=lambda entry: entry[grid])
+        share = rows[-1][grid] / best[grid]
+        if share < 0.95:
+            yield f"{loop}, {grid} grid: {share:.2f} of the rate with factor {best['factor']}"
+
+
+def read_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("lilac")
-    parser.add_argument("--json")
     parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--device", default="sm_90a")
-    parser.add_argument("--ptxas")
+    report.add_options(parser)
     options = parser.parse_args()
     options.ptxas = find_ptxas(options.ptxas)
     options.disassembler = find_disassembler(options.ptxas)
+    return options
+
+
+def main():
+    options = read_options()
     gpu = None if options.compile_only else Device()
-    print("loop     type    row block warps factor registers loads in flight small TB/s  large TB/s")
+    jobs = [(loop, factor) for loop in LOOPS for factor in FACTORS]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        results = list(pool.map(lambda job: compiled(*job, options), jobs))
+    print(line_of(TITLES))
     rows, slow = [], []
-    for loop in LOOPS:
-        found = sweep(loop, options, gpu)
-        show(found)
+    for number, loop in enumerate(LOOPS):
+        found, cubins = zip(*results[number * len(FACTORS):(number + 1) * len(FACTORS)])
+        if gpu:
+            measure(gpu, loop, found, cubins)
+            slow += slower(loop, found)
+        for entry in found:
+            print(line_of(cells_of(entry)), flush=True)
         rows += found
-        for grid in ("small", "large") if gpu else ():
-            best = max(entry[grid] for entry in found)
-            if found[-1][grid] < 0.95 * best:
-                slow.append(f"{loop}, {grid} grid: {found[-1][grid] / best:.2f} of the best factor's rate")
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
     print("\n".join(slow))
+    about = report.environment(options, gpu.name if gpu else None, options.ptxas)
+    report.write_json(options.json, about, rows=rows, slow=slow)
+    if options.markdown:
+        table = report.table([TITLES, *map(cells_of, rows)], words=(0, 1))
+        parts = ["# Loops by unroll factor", table, *slow, report.facts(about)]
+        options.markdown.write_text("\n\n".join(parts) + "\n")
     return 1 if slow else 0
 
 
