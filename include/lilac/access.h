@@ -42,7 +42,8 @@ typedef struct lilac_plan_global_facts {
     const int64_t *constancy;    /* of the mask; NULL: no mask */
     const int64_t *stride; /* of the pointers, in elements, where its bit in stride_known is set */
     uint32_t stride_known;
-    int64_t origin; /* a power of two that divides the address of the first element */
+    uint32_t stride_typical; /* dimensions along which most neighbours differ by `stride` */
+    int64_t origin;          /* a power of two that divides the address of the first element */
     /* Bits of flat coordinates that do not change the pointer, and those that do not change the
      * loaded element (0 unless it is a load). */
     uint64_t same_pointer, same_value;

@@ -51,8 +51,9 @@ typedef struct lilac_axis_facts {
     int64_t value;
     /* Along a dimension whose bit is set in stride_known, every element is `stride` more than the
      * one before it (for pointers: in pointees). origin: a power of two that divides the element at
-     * coordinates 0 (bytes for pointers); 0 means 1. */
-    uint32_t stride_known;
+     * coordinates 0 (bytes for pointers); 0 means 1. Where its bit is set in stride_typical instead,
+     * most neighbours differ by `stride`: it is used to estimate, never to prove. */
+    uint32_t stride_known, stride_typical;
     int64_t stride[LILAC_MAX_RANK];
     int64_t origin;
 } lilac_axis_facts;

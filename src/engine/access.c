@@ -39,6 +39,7 @@ void lilac_axis_access_facts(lilac_plan_global_facts *result, const lilac_axis_f
                                   .divisibility = facts->divisibility,
                                   .stride = facts->stride,
                                   .stride_known = facts->stride_known,
+                                  .stride_typical = facts->stride_typical,
                                   .origin = max_i64(facts->origin, 1),
                                   .same_pointer = lilac_axis_same_coordinates(facts, pointers)};
 }

@@ -28,7 +28,7 @@ void lilac_axis_unknown(lilac_axis_facts *facts, uint32_t rank) {
     }
     facts->non_negative = facts->constant = false;
     facts->value = 0;
-    facts->stride_known = 0;
+    facts->stride_known = facts->stride_typical = 0;
     facts->origin = 1;
 }
 

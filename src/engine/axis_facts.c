@@ -83,13 +83,14 @@ static const lilac_axis_facts *facts_or_ones(sweep *run, const lilac_tile_value 
 static bool is_equal(const lilac_axis_facts *a, const lilac_axis_facts *b) {
     size_t size = a->rank * sizeof a->contiguity[0];
     for (uint32_t d = 0; d < a->rank; d++) {
-        if ((a->stride_known >> d & 1) && a->stride[d] != b->stride[d]) {
+        if (((a->stride_known | a->stride_typical) >> d & 1) && a->stride[d] != b->stride[d]) {
             return false;
         }
     }
-    return a->stride_known == b->stride_known && a->origin == b->origin && a->rank == b->rank &&
-           a->constant == b->constant && a->value == b->value &&
-           a->non_negative == b->non_negative && memcmp(a->contiguity, b->contiguity, size) == 0 &&
+    return a->stride_known == b->stride_known && a->stride_typical == b->stride_typical &&
+           a->origin == b->origin && a->rank == b->rank && a->constant == b->constant &&
+           a->value == b->value && a->non_negative == b->non_negative &&
+           memcmp(a->contiguity, b->contiguity, size) == 0 &&
            memcmp(a->divisibility, b->divisibility, size) == 0 &&
            memcmp(a->constancy, b->constancy, size) == 0 && memcmp(a->period, b->period, size) == 0;
 }

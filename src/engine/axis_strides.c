@@ -4,7 +4,12 @@
  *     p + 4·r + c,  r < 512, c < 4        stride 4 along r, 1 along c and c's whole size is 4:
  *     0 1 2 3 | 4 5 6 7 | 8 …             one run of 2048, aligned as p is
  *
- * Strides are exact. They are computed for the operations that compute pointers to tiles. As for
+ * A remainder or quotient by a constant has a stride except where it wraps or steps; so do minima and
+ * maxima. That stride is typical: prices use it, proofs do not.
+ *
+ *     p + r % 49                          typical stride 1 along r
+ *
+ * The other strides are exact. They are computed for the operations that compute pointers to tiles. As for
  * the other facts, sums and products are assumed not to overflow as signed numbers.
  */
 #include "internal.h"
@@ -18,6 +23,20 @@ static void set_stride(lilac_axis_facts *facts, uint32_t dim, int64_t stride) {
     facts->stride[dim] = stride;
 }
 
+static bool has_typical(const lilac_axis_facts *facts, uint32_t dim) {
+    return (facts->stride_known | facts->stride_typical) >> dim & 1;
+}
+
+/* A stride that follows from those of `a` and `b` along dimensions that both know. */
+static void derive_stride(lilac_axis_facts *result, uint32_t dim, int64_t stride, bool exact) {
+    if (exact) {
+        set_stride(result, dim, stride);
+    } else {
+        result->stride_typical |= 1U << dim;
+        result->stride[dim] = stride;
+    }
+}
+
 /* The strides of a scalar or of a tensor whose elements are equal. */
 static void uniform(lilac_axis_facts *result, int64_t origin) {
     for (uint32_t d = 0; d < result->rank; d++) {
@@ -28,8 +47,8 @@ static void uniform(lilac_axis_facts *result, int64_t origin) {
 
 static void same(lilac_axis_facts *result, const lilac_axis_facts *a) {
     for (uint32_t d = 0; d < result->rank && d < a->rank; d++) {
-        if (has_stride(a, d)) {
-            set_stride(result, d, a->stride[d]);
+        if (has_typical(a, d)) {
+            derive_stride(result, d, a->stride[d], has_stride(a, d));
         }
     }
     result->origin = max_i64(a->origin, 1);
@@ -39,9 +58,9 @@ static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac
                 int64_t unit) {
     int64_t stride;
     for (uint32_t d = 0; d < result->rank; d++) {
-        if (has_stride(a, d) && has_stride(b, d) &&
+        if (has_typical(a, d) && has_typical(b, d) &&
             !__builtin_add_overflow(a->stride[d], b->stride[d], &stride)) {
-            set_stride(result, d, stride);
+            derive_stride(result, d, stride, has_stride(a, d) && has_stride(b, d));
         }
     }
     int64_t origin = max_i64(b->origin, 1);
@@ -52,8 +71,8 @@ static void sum(lilac_axis_facts *result, const lilac_axis_facts *a, const lilac
 static void product(lilac_axis_facts *result, const lilac_axis_facts *a, int64_t factor) {
     int64_t stride, power = power_of_two_in(factor), origin = max_i64(a->origin, 1);
     for (uint32_t d = 0; d < result->rank; d++) {
-        if (has_stride(a, d) && !__builtin_mul_overflow(a->stride[d], factor, &stride)) {
-            set_stride(result, d, stride);
+        if (has_typical(a, d) && !__builtin_mul_overflow(a->stride[d], factor, &stride)) {
+            derive_stride(result, d, stride, has_stride(a, d));
         }
     }
     result->origin = origin > MAX_DIVISIBILITY / power ? MAX_DIVISIBILITY : origin * power;
@@ -65,8 +84,8 @@ static void expand(lilac_axis_facts *result, const lilac_axis_facts *a, uint32_t
     }
     set_stride(result, axis, 0);
     for (uint32_t d = 0; d < a->rank && d + 1 < LILAC_MAX_RANK; d++) {
-        if (has_stride(a, d)) {
-            set_stride(result, d < axis ? d : d + 1, a->stride[d]);
+        if (has_typical(a, d)) {
+            derive_stride(result, d < axis ? d : d + 1, a->stride[d], has_stride(a, d));
         }
     }
     result->origin = max_i64(a->origin, 1);
@@ -77,9 +96,14 @@ static void broadcast(lilac_axis_facts *result, const lilac_axis_facts *a,
     same(result, a);
     for (uint32_t d = 0; d < result->rank && d < from->rank; d++) {
         if (from->shape[d] == 1) {
+            result->stride_typical &= ~(1U << d);
             set_stride(result, d, 0);
         }
     }
+}
+
+static int64_t magnitude(int64_t x) {
+    return x < 0 ? -x : x;
 }
 
 /* Types narrower than offsets wrap. */
@@ -139,6 +163,39 @@ static void strides_extend_unsigned(lilac_axis_facts *result, const lilac_axis_o
     }
 }
 
+/* x % m: the stride of x, where at least two elements lie between wraps. */
+static void strides_remainder(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    for (uint32_t d = 0; d < result->rank && in->b->constant; d++) {
+        if (has_typical(in->a, d) && magnitude(in->a->stride[d]) <= in->b->value / 2) {
+            derive_stride(result, d, in->a->stride[d], false);
+        }
+    }
+}
+
+/* x / c: 0 where at least two elements have one quotient, else a multiple of c over c. */
+static void strides_quotient(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    for (uint32_t d = 0; d < result->rank && in->b->constant && in->b->value > 0; d++) {
+        const int64_t c = in->b->value;
+        if (has_typical(in->a, d) && magnitude(in->a->stride[d]) <= c / 2) {
+            derive_stride(result, d, 0, false);
+        } else if (has_typical(in->a, d) && in->a->stride[d] % c == 0) {
+            derive_stride(result, d, in->a->stride[d] / c, false);
+        }
+    }
+}
+
+/* min(x, bound), max(x, bound): the stride of x. */
+static void strides_extreme(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    for (uint32_t d = 0; d < result->rank; d++) {
+        if (has_typical(in->a, d) && has_typical(in->b, d) &&
+            (in->a->stride[d] == 0 || in->b->stride[d] == 0 ||
+             in->a->stride[d] == in->b->stride[d])) {
+            derive_stride(result, d, in->a->stride[d] == 0 ? in->b->stride[d] : in->a->stride[d],
+                          false);
+        }
+    }
+}
+
 /* NULL: the strides of the results are not known. */
 static void (*const strides_of[LILAC_TILE_OP_COUNT])(lilac_axis_facts *,
                                                      const lilac_axis_operation *) = {
@@ -150,7 +207,7 @@ static void (*const strides_of[LILAC_TILE_OP_COUNT])(lilac_axis_facts *,
 void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,
                         const lilac_axis_facts *const *operands) {
     const lilac_tile_type *type = op->results[index].type;
-    result->stride_known = 0;
+    result->stride_known = result->stride_typical = 0;
     result->origin = 1;
     if (!lilac_tile_is_tensor(type)) { /* a scalar has one coordinate */
         uniform(result, max_i64(result->divisibility[0], 1));
@@ -171,10 +228,10 @@ void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint3
 
 void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a,
                              const lilac_axis_facts *b) {
-    result->stride_known = 0;
+    result->stride_known = result->stride_typical = 0;
     for (uint32_t d = 0; d < a->rank && d < b->rank; d++) {
-        if (has_stride(a, d) && has_stride(b, d) && a->stride[d] == b->stride[d]) {
-            set_stride(result, d, a->stride[d]);
+        if (has_typical(a, d) && has_typical(b, d) && a->stride[d] == b->stride[d]) {
+            derive_stride(result, d, a->stride[d], has_stride(a, d) && has_stride(b, d));
         }
     }
     result->origin = min_i64(max_i64(a->origin, 1), max_i64(b->origin, 1));

@@ -37,18 +37,38 @@ static uint8_t log2_below(int64_t value) {
 
 /* ---- order and vectors ------------------------------------------------------------------ */
 
-/* Elements in consecutive places of memory along a dimension. Those of a descending run (p - r) share
- * sectors as those of an ascending one do, but are no vectors. */
+/* Elements in consecutive places of memory along a dimension. Those of a descending run (p - r), and of
+ * a run with gaps (p + r % 49), share sectors as those of an ascending one do, but are no vectors. */
 static int64_t run_along(const access_facts *facts, uint32_t dim) {
     const bool descends = knows_stride(facts, dim) && facts->stride[dim] == -1;
-    return descends ? facts->shape[dim] : facts->contiguity[dim];
+    const bool typical = (facts->stride_typical >> dim & 1) != 0 &&
+                         (facts->stride[dim] == 1 || facts->stride[dim] == -1);
+    return descends || typical ? facts->shape[dim] : facts->contiguity[dim];
+}
+
+/* The distance of neighbours along a dimension without runs, in elements; 1 if it is not known. */
+static int64_t gap_along(const access_facts *facts, uint32_t dim) {
+    const bool known = ((facts->stride_known | facts->stride_typical) >> dim & 1) != 0;
+    if (!known || facts->contiguity[dim] > 1 || facts->stride[dim] == 0) {
+        return 1;
+    }
+    return facts->stride[dim] < 0 ? -facts->stride[dim] : facts->stride[dim];
+}
+
+/* By what dimensions are sorted: the length of runs, below that how many elements with gaps share a
+ * line. */
+static int64_t reach_along(const global_access *result, const access_facts *facts, uint32_t dim) {
+    const int64_t gap = gap_along(facts, dim), run = run_along(facts, dim);
+    return run > 1 || gap == 1 ? run * LILAC_PLAN_LINE_BYTES
+                               : LILAC_PLAN_LINE_BYTES / result->element_bytes / gap;
 }
 
 static void sort_dimensions(global_access *result, const access_facts *facts) {
     for (uint32_t i = 0; i < facts->rank; i++) {
         const uint32_t d = facts->rank - 1 - i;
         uint32_t at = i;
-        while (at > 0 && run_along(facts, result->order[at - 1]) < run_along(facts, d)) {
+        while (at > 0 &&
+               reach_along(result, facts, result->order[at - 1]) < reach_along(result, facts, d)) {
             result->order[at] = result->order[at - 1];
             at--;
         }
@@ -160,7 +180,7 @@ typedef struct memory_run {
 static memory_run find_run(const global_access *result, const access_facts *facts) {
     const uint32_t fast = result->order[0], next = result->next[fast];
     memory_run run = {.count = 1, .dim = {fast, next}, .dims = UINT64_C(1) << fast};
-    run.bits[0] = log2_below(result->run);
+    run.bits[0] = gap_along(facts, fast) > 1 ? result->bits[fast] : log2_below(result->run);
     run.whole = run.bits[0] == result->bits[fast] ||
                 (knows_stride(facts, fast) && facts->stride[fast] == 0);
     if (result->across_bits[fast] > 0) {
@@ -231,7 +251,7 @@ static bool runs_are_separate(const global_access *result, const access_facts *f
 
 static void find_pieces(global_access *result, const access_facts *facts, const lilac_arch *arch) {
     const memory_run run = find_run(result, facts);
-    const int64_t unit = result->element_bytes;
+    const int64_t unit = result->element_bytes * gap_along(facts, result->order[0]);
     result->sector = bits_within(result, &run, arch->sector_bytes / unit);
     result->line = bits_within(result, &run, LILAC_PLAN_LINE_BYTES / unit);
     result->line_pair = bits_within(result, &run, 2 * LILAC_PLAN_LINE_BYTES / unit);
