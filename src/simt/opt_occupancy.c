@@ -36,6 +36,15 @@
  * to have no gaps: if the pipes are busy for a share of the time that memory is, the warps must not
  * fall below that share of five eighths. Close to the most blocks no number is given, as above.
  *
+ * Straight-line code of whose blocks the registers hold at most an eighth of the most warps. Such blocks
+ * leave gaps in the pipes, and a block that is alone overlaps its loads with nothing. Let w be the time that
+ * the pipes need without gaps, and s that of the spills with another block: a store and a load for each
+ * word. With b blocks of n warps, of the `full` that have no gaps, arithmetic needs
+ *
+ *     w · full / (b · n)     instead     (w + s) · full / ((b + 1) · n)
+ *
+ * If the first one exceeds the time of memory and the second is a fifth less, the kernel gets b + 1 blocks.
+ *
  * The same holds for code without loops and barriers in which at least ROW loads come after
  * exchanges between lanes, such as weights after the sum of a row: with registers for them the
  * assembler issues these loads first.
@@ -182,6 +191,44 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     return warps * busiest.memory >= full * busiest.work ? blocks : 0;
 }
 
+static bool has_loops(const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            if (is_loop(i) || has_loops(i->bodies[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The most words of a thread with which so many blocks are resident; 0: they are never. */
+static uint32_t words_for(const lilac_simt_kernel *kernel, uint32_t blocks, uint32_t words) {
+    while (words > 0 && lilac_simt_resident_blocks(kernel, words) < blocks) {
+        words--;
+    }
+    return words;
+}
+
+/* More blocks than the registers suffice for, where few warps leave gaps that cost more than spills. */
+static uint32_t with_spills(const lilac_simt_kernel *kernel) {
+    const lilac_arch *arch = kernel->module->arch;
+    const uint32_t full = 5 * arch->resident_warps / 8;
+    const uint32_t pressure = lilac_simt_pressure(kernel, false);
+    const uint32_t blocks = lilac_simt_resident_blocks(kernel, pressure);
+    iteration busiest = {0, 0, 0}, all = {0, 0, 0};
+    if (blocks == 0 || 8 * blocks * kernel->num_warps > arch->resident_warps ||
+        has_loops(kernel->body) || find_busiest(&busiest, &all, kernel, kernel->body)) {
+        return 0;
+    }
+    const uint32_t words = words_for(kernel, blocks + 1, pressure);
+    const uint64_t spills = UINT64_C(2) * (pressure - words) * arch->costs->global;
+    const uint64_t gaps = all.work * full * (blocks + 1);
+    const uint64_t fewer = (all.work + spills) * full * blocks;
+    const bool busy = all.work * full > all.memory * blocks * kernel->num_warps;
+    return busy && 2 * (pressure - words) <= words && 5 * fewer <= 4 * gaps ? blocks + 1 : 0;
+}
+
 bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     uint32_t blocks = 0;
     if (lilac_simt_has_programs(kernel)) {
@@ -190,6 +237,7 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     if (kernel->num_ctas == 1) {
         blocks = lilac_simt_waits(kernel->body) ? with_barriers(kernel) : 0;
         blocks = blocks > 0 ? blocks : with_whole_loads(kernel);
+        blocks = blocks > 0 ? blocks : with_spills(kernel);
     }
     const bool changed = kernel->min_blocks != blocks;
     kernel->min_blocks = blocks;

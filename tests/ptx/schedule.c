@@ -188,6 +188,37 @@ static void blocks_stated(void **state) {
     }
 }
 
+/* A second block where the words beyond half of the registers cost less than the gaps of one block. */
+static void blocks_with_spills(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t warps, words, work;
+        const char *barrier;
+        uint32_t blocks;
+    } cases[] = {
+        {8, 150, 2000, "", 2},          {8, 150, 600, "", 0}, /* memory needs longer */
+        {8, 200, 2000, "", 0},                                /* too many words */
+        {8, 100, 2000, "", 0},                                /* two blocks already */
+        {16, 80, 2000, "", 0},                                /* a block of more warps */
+        {8, 150, 2000, "barrier\n", 0},                       /* warps wait */
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        lilac_text body = {0};
+        repeat(&body, 0, cases[k].words, "%x@ = ld.global [%own + @0000] : i32\n");
+        lilac_text_printf(&body, "%s%%s0 = add %%t, %%x0 : i32\n", cases[k].barrier);
+        for (uint32_t i = 0; i < cases[k].work; i++) {
+            lilac_text_printf(&body, "%%s%u = %s %%s%u, %%x%u : i32\n", i + 1,
+                              i & 1 ? "mul" : "add", i, i * cases[k].words / cases[k].work);
+        }
+        lilac_text_printf(&body, "st.global [%%own], (%%s%u)\n", cases[k].work);
+        writing w;
+        open(&w, cases[k].warps, lilac_text_get(&body));
+        check_told(&w, k, cases[k].blocks);
+        close(&w);
+        lilac_text_clear(&body);
+    }
+}
+
 /* A loop that loads `loads` words per iteration and does `work` with each, between
  * `alive` words that are loaded before it and used in it. */
 static void stream(lilac_text *body, uint32_t alive, uint32_t loads, uint32_t work,
@@ -461,10 +492,10 @@ static void masks_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_alive),      cmocka_unit_test(late_loads),
-        cmocka_unit_test(blocks_stated),    cmocka_unit_test(streams_told),
-        cmocka_unit_test(behind_exchanges), cmocka_unit_test(borders_behind_rows),
-        cmocka_unit_test(masks_again),
+        cmocka_unit_test(words_alive),         cmocka_unit_test(late_loads),
+        cmocka_unit_test(blocks_stated),       cmocka_unit_test(blocks_with_spills),
+        cmocka_unit_test(streams_told),        cmocka_unit_test(behind_exchanges),
+        cmocka_unit_test(borders_behind_rows), cmocka_unit_test(masks_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
