@@ -444,9 +444,49 @@ static void text(void **state) {
     lilac_text_clear(&out);
 }
 
+/* ---- runs that are no vectors ----------------------------------------------------------------- */
+
+/* Typical, descending and wide strides along the first of two dimensions, 49 along the second: which
+ * elements share a sector and a line. None is a proof, and none makes vectors. */
+static void runs_without_vectors(void **state) {
+    (void)state;
+    static const int64_t shape[] = {64, 64}, contiguity[] = {1, 1}, divisibility[] = {4, 4};
+    static const struct {
+        int64_t stride;
+        bool is_exact;
+        uint32_t sector_bits, line_bits; /* log2 of the elements that share one */
+    } cases[] = {
+        {1, false, 3, 5}, {-1, false, 3, 5}, {-1, true, 3, 5},
+        {3, true, 1, 3},  {8, false, 0, 2},  {64, true, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t stride[] = {cases[i].stride, 49};
+        const lilac_plan_global_facts facts = {.rank = 2,
+                                               .shape = shape,
+                                               .contiguity = contiguity,
+                                               .divisibility = divisibility,
+                                               .stride = stride,
+                                               .stride_known = cases[i].is_exact ? 3 : 2,
+                                               .stride_typical = cases[i].is_exact ? 0 : 1,
+                                               .origin = 16};
+        lilac_plan_global global;
+        lilac_plan_global_init(&global, LILAC_PLAN_LOAD, 4, 0, &facts, lilac_arch_find("sm_90a"));
+        assert_int_equal(lilac_plan_global_widest(&global), 0);
+        assert_false(global.exact_sectors);
+        if (cases[i].stride != 64) {
+            assert_int_equal(global.order[0], 0);
+        }
+        assert_int_equal(global.sector, low_bits(cases[i].sector_bits));
+        assert_int_equal(global.line, low_bits(cases[i].line_bits));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(legal_vectors),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts),
+                                       cmocka_unit_test(legal_vectors),
                                        cmocka_unit_test(equal_elements),
-                                       cmocka_unit_test(vectors_and_price), cmocka_unit_test(text)};
+                                       cmocka_unit_test(runs_without_vectors),
+                                       cmocka_unit_test(vectors_and_price),
+                                       cmocka_unit_test(text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
