@@ -154,8 +154,9 @@ lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *targe
  * of floats, as tt.reduce does. Requires layouts. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_split_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Inserts a barrier of the block between two accesses of one argument's memory that different threads
- * make, one of which writes. */
+/* Inserts a barrier of the block between two accesses to the memory of one argument if different threads
+ * execute them and at least one is a store. Requires layouts. Never fails. Cost: the number of operations
+ * times the depth of their nesting. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_order_accesses(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Marks loads that only some warps need because the others hold replicas: threads whose index has a

@@ -9,10 +9,10 @@
  * made the first one too. Threads do if both tiles have one layout without replicated threads. Otherwise
  * the accesses need a barrier of the block between them, which orders memory among its threads.
  *
- * Accesses whose pointers come from different arguments do not meet, and neither do pointers that were
- * loaded or computed from numbers: nothing is known of them, and Triton orders them no better. Accesses
- * with one layout but different pointers are taken to be made by the same threads, as they are under
- * Triton. Atomic operations order themselves.
+ * Pointers that come from different arguments are taken to name different memory. Pointers of unknown
+ * origin (loaded, selected, computed from numbers) may name the same memory as each other, and are taken
+ * to name none of an argument. Accesses with one layout but different pointers are taken to be made by the
+ * same threads, as they are under Triton. Atomic operations order themselves.
  *
  * The list of accesses since the last barrier follows the program. A barrier that accesses before a loop
  * or branch need is put before it. One that accesses of the preceding iteration need begins the body. */
@@ -25,7 +25,7 @@
 enum { READS = 1, WRITES = 2, ATOMIC = 4, MOST = 64 };
 
 typedef struct access {
-    const lilac_tile_value *root; /* an argument of the function */
+    const lilac_tile_value *root; /* an argument of the function; NULL: unknown */
     const lilac_tile_type *type;  /* of the pointer */
     uint32_t kind;
 } access;
@@ -33,7 +33,7 @@ typedef struct access {
 typedef struct ordering {
     lilac_tile_module *module;
     lilac_arena *arena; /* for lists that are kept */
-    access list[MOST];  /* since the last barrier; a full list forces one */
+    access list[MOST];  /* since the last barrier */
     uint32_t count;
     bool changed;
 } ordering;
@@ -114,10 +114,14 @@ static bool read_access(const lilac_tile_op *op, access *found) {
                       .type = op->operands[0].value->type,
                       .kind = (reads ? READS : 0) | (writes ? WRITES : 0) |
                               (reads && writes ? ATOMIC : 0)};
-    return found->root != NULL;
+    return true;
 }
 
+/* Does the access need a barrier after those of the list? A full list may lack some. */
 static bool meets(const ordering *o, const access *a) {
+    if (o->count == MOST) {
+        return true;
+    }
     for (uint32_t i = 0; i < o->count; i++) {
         if (conflict(&o->list[i], a)) {
             return true;
@@ -231,7 +235,7 @@ static void walk(ordering *o, lilac_tile_region *region) {
             } else if (op->region_count > 0) {
                 walk_regions(o, op);
             } else if (read_access(op, &found)) {
-                if (o->count == MOST || meets(o, &found)) {
+                if (meets(o, &found)) {
                     insert_barrier(o, op);
                 }
                 add(o, &found);

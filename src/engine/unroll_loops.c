@@ -49,11 +49,10 @@
 #include <string.h>
 
 enum {
-    MOST_WORK = 512, /* instructions of a thread in an unrolled loop */
-    MOST_BODY = 256, /* instructions of a thread in a loop that remains */
-    FEW_TRIPS = 4,   /* iterations of a loop that is unrolled without any other gain */
-    FEW_WORK =
-        1024, /* instructions of a thread in such a loop: a fraction of them was there already */
+    MOST_WORK = 512,    /* instructions of a thread in an unrolled loop */
+    MOST_BODY = 256,    /* instructions of a thread in a loop that remains */
+    FEW_TRIPS = 4,      /* iterations of a loop that is unrolled without any other gain */
+    FEW_WORK = 1024,    /* instructions of a thread in such a loop */
     MOST_TRIPS = 64,    /* iterations of a loop that is unrolled completely */
     MOST_FACTOR = 8,    /* of a loop that remains */
     MOST_WORDS = 32,    /* registers of a thread that hold loads in flight */

@@ -202,7 +202,8 @@ static bool has_loops(const lilac_simt_body *body) {
     return false;
 }
 
-/* The most words of a thread with which so many blocks are resident; 0: they are never. */
+/* The largest number of 32-bit registers of a thread, up to `words`, with which this number of blocks is
+ * resident; 0: there is none. */
 static uint32_t words_for(const lilac_simt_kernel *kernel, uint32_t blocks, uint32_t words) {
     while (words > 0 && lilac_simt_resident_blocks(kernel, words) < blocks) {
         words--;

@@ -31,7 +31,8 @@ static uint32_t uses_of(const sinking *s, lilac_simt_value value) {
     return value < s->count ? s->uses[value] : 2; /* new values: not known */
 }
 
-/* Is it an operation that computes the same wherever it stands? */
+/* Does the operation have one result, no effect, and no part in an exchange between lanes? Divisions do
+ * not count: a divisor may be zero where the condition is false. */
 static bool moves_freely(const instruction *i) {
     return i->result_count == 1 && i->body_count == 0 &&
            lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) &&
@@ -111,7 +112,8 @@ static void sink(sinking *s, instruction *i) {
 
 /* ---- selects within the arms of a select ------------------------------------------------------ */
 
-/* An operand as the arm of the select that is chosen if its condition `holds` needs it. */
+/* In an arm of `select`, a select of the same condition is its own arm: the condition is `holds` there.
+ * Replaces such an operand, and those of operations that nothing else uses. */
 static void simplify_operand(sinking *s, const instruction *select, bool holds,
                              lilac_simt_value *operand, uint32_t depth) {
     instruction *d = s->b.kernel->values[*operand].definition;

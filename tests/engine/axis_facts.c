@@ -213,6 +213,51 @@ static void periods(void **state) {
     }
 }
 
+/* Strides that most neighbours have. They are never among the exact ones. */
+static void typical_strides(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        bool known;
+        int64_t stride;
+    } strides[] = {
+        {RANGE CONST("c", "49") OP("x", "remui", "r", "c"), true, 1},
+        {RANGE CONST("c", "49") CONST("t", "8") OP("y", "remsi", "r", "c")
+             OP("x", "muli", "y", "t"),
+         true, 8},
+        {RANGE CONST("c", "1") OP("x", "remui", "r", "c"), false, 0},
+        {RANGE CONST("c", "3") OP("x", "divui", "r", "c"), true, 0},
+        {RANGE CONST("c", "3") CONST("t", "6") OP("y", "muli", "r", "t") OP("x", "divsi", "y", "c"),
+         true, 2},
+        {RANGE CONST("c", "3") CONST("t", "5") OP("y", "muli", "r", "t") OP("x", "divsi", "y", "c"),
+         false, 0},
+        {RANGE CONST("c", "20") OP("x", "minsi", "r", "c"), true, 1},
+        {RANGE CONST("c", "49") SPLAT("s", "u") OP("y", "remui", "r", "c") OP("z", "addi", "y", "s")
+             OP("x", "maxsi", "z", "s"),
+         true, 1},
+        {RANGE CONST("c", "49") CONST("t", "-1") OP("y", "muli", "r", "t")
+             OP("z", "remui", "r", "c") OP("x", "addi", "y", "z"),
+         true, 0},
+        {RANGE SPLAT("s", "u") OP("x", "remui", "r", "s"), false, 0},
+    };
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++) {
+        program p;
+        program_body(&p, strides[i].body, 4);
+        lilac_arena *arena = lilac_arena_create();
+        lilac_axis_analysis analysis;
+        lilac_engine_axis_facts(&analysis, arena, p.module->functions);
+        const lilac_axis_facts *facts = lilac_axis_facts_of(&analysis, value_named(&p, "x"));
+        if (facts->stride_known != 0 || (facts->stride_typical != 0) != strides[i].known ||
+            (strides[i].known && facts->stride[0] != strides[i].stride)) {
+            fail_msg("%s\nexact %u, typical %u, stride %lld, expected %lld", strides[i].body,
+                     facts->stride_known, facts->stride_typical, (long long)facts->stride[0],
+                     (long long)strides[i].stride);
+        }
+        lilac_arena_destroy(arena);
+        program_clear(&p);
+    }
+}
+
 /* Elements of one access: by pointer, by mask, by what the registers hold. */
 static void accesses(void **state) {
     (void)state;
@@ -247,6 +292,7 @@ static void accesses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(periods),
+                                       cmocka_unit_test(typical_strides),
                                        cmocka_unit_test(accesses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -323,8 +323,10 @@ def test_minima_and_maxima_of_products(first):
         x, y = (x.view(numpy.uint32), y.view(numpy.uint32)) if name[0] == "u" else (x, y)
         return COMPARED["s" + name[1:]](x, y)
 
-    found = 0
-    for second in (*COMPARED, "ult", "ugt", "ule"):
+    # Products with the same order of exchanged operands, one strict, or with the opposite order.
+    exchanged = {"slt": "sle", "sle": "slt", "sgt": "sge", "sge": "sgt", "ult": "ule", "uge": "ugt"}
+    opposite = {"slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt", "ult": "uge", "uge": "ult"}
+    for second in (*COMPARED, "ult", "ugt", "ule", "uge"):
         for swapped in (False, True):
             text = CHOICES.replace("FIRSTZERO", f"{first}, %a, %zero").replace("FIRST", f"{first}, %a, %b")
             text = text.replace("SECOND", f"{second}, %a, %b" if swapped else f"{second}, %b, %a")
@@ -334,6 +336,6 @@ def test_minima_and_maxima_of_products(first):
                 q = compare(second, a, b) if swapped else compare(second, b, a)
                 wanted = (a * compare(first, a, b) + b * q) ^ (a * compare(first, a, numpy.zeros_like(a)))
             assert (out == wanted).all(), (first, second, swapped)
-            tile = lilac.compile(text, tile=True).tile
-            found += any(f"arith.{name}" in tile for name in ("minsi", "maxsi", "minui", "maxui"))
-    assert found >= (1 if first != "eq" else 0)  # each order has an opposite; all have a comparison with 0
+            is_sum = second == (opposite if swapped else exchanged).get(first)
+            products = (0 if is_sum else 2) + (first not in COMPARED)  # what is neither minimum nor maximum
+            assert lilac.compile(text, tile=True).tile.count("arith.muli") == products, (first, second, swapped)
