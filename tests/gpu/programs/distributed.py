@@ -169,7 +169,7 @@ def train(way, device, compiler):
     if way != "tensor_parallel":
         tokens = tokens.tensor_split(dist.get_world_size(), dim=1)[dist.get_rank()]
     parallel = WAYS[way](model, device, compiler)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)  # DTensors and ordinary tensors
     losses, gradients = [], {}
     for step in tokens:
         loss = parallel(step[:, :-1].contiguous(), step[:, 1:].contiguous())
