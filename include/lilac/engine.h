@@ -13,6 +13,7 @@
 
 #include <lilac/access.h>
 #include <lilac/collective.h>
+#include <lilac/dot.h>
 #include <lilac/plan.h>
 #include <lilac/tile.h>
 
@@ -238,6 +239,10 @@ LILAC_API void lilac_engine_memory_layouts(lilac_memory_layout_report *result, l
 
 /* The strategy that the attribute `lilac.movement` of a conversion or a gather requests. */
 LILAC_API lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op);
+
+/* The product that tt.dot or ttng.warp_group_dot computes. Refused: ranks other than 2 and 3. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_dot_problem(lilac_plan_dot_problem *problem,
+                                                       const lilac_tile_op *op, lilac_reason *why);
 
 /* The description of a reduction or a scan that its plan reads. The operands are in the arena. */
 LILAC_API void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena,

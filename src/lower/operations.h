@@ -63,6 +63,8 @@ bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op);
+/* matrix/dot.c */
+bool lilac_lower_dot_product(lilac_lowering *l, const lilac_tile_op *op);
 /* control.c */
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);
 /* map_elementwise.c */
