@@ -104,6 +104,29 @@ lilac_plan_dot_init(lilac_plan_dot *plan, const lilac_plan_dot_problem *problem,
                     const lilac_layout_columns *a, const lilac_layout_columns *b,
                     const lilac_layout_columns *d, lilac_reason *why);
 
+/* ---- operands of wgmma in shared memory -------------------------------------------------- */
+
+/* How wgmma reads an operand. The matrix of one instruction starts at the byte that holds its row 0 (of
+ * B: column 0) and inner index 0. */
+typedef struct lilac_plan_dot_memory {
+    lilac_matrix_descriptor like; /* without the start */
+    bool transposed;              /* m or n, not k, is contiguous */
+    lilac_layout offsets;         /* coordinates to elements from the beginning of the memory */
+    uint32_t element_bytes;
+} lilac_plan_dot_memory;
+
+/* The descriptor of operand 0 or 1 of the plan in memory with this layout (offset to coordinates).
+ * Refused: no descriptor reads the elements where the layout has them. */
+LILAC_API LILAC_MUST_USE bool lilac_plan_dot_memory_init(lilac_plan_dot_memory *result,
+                                                         const lilac_plan_dot *plan,
+                                                         uint32_t operand,
+                                                         const lilac_layout *memory,
+                                                         lilac_reason *why);
+/* The byte at which the matrix of an instruction starts, from the beginning of the memory. `kept`: the
+ * coordinate along M of A, along N of B; `inner`: along K. */
+LILAC_API uint32_t lilac_plan_dot_memory_start(const lilac_plan_dot_memory *memory,
+                                               uint32_t operand, uint64_t kept, uint64_t inner);
+
 LILAC_END
 
 #endif

@@ -116,8 +116,11 @@ static bool multiply(const lilac_lower_dot *dot, const lilac_simt_matrix_payload
         return false;
     }
     lilac_lower_dot_gather(dot, dot->d->base, base, c);
-    lilac_lower_dot_scatter(dot, lilac_simt_mma(&dot->l->builder, payload, a, b, c), base,
-                            dot->d->base);
+    const lilac_simt_value first = lilac_simt_mma(&dot->l->builder, payload, a, b, c);
+    for (uint32_t i = 0; i < MOST_ACCUMULATORS; i++) {
+        c[i] = first + i;
+    }
+    lilac_lower_dot_scatter(dot, c, base, dot->d->base);
     return true;
 }
 

@@ -115,8 +115,8 @@ void lilac_lower_dot_gather(const lilac_lower_dot *dot, const lilac_simt_value *
     }
 }
 
-void lilac_lower_dot_scatter(const lilac_lower_dot *dot, lilac_simt_value first, uint32_t base,
-                             lilac_simt_value *registers) {
+void lilac_lower_dot_scatter(const lilac_lower_dot *dot, const lilac_simt_value *accumulators,
+                             uint32_t base, lilac_simt_value *registers) {
     const lilac_plan_dot *plan = dot->plan;
     const bool pairs = plan->shape.d == LILAC_MATRIX_F16;
     /* from the last: where the tensor lacks a bit, the accumulator without it remains */
@@ -124,10 +124,10 @@ void lilac_lower_dot_scatter(const lilac_lower_dot *dot, lilac_simt_value first,
         lilac_simt_value parts[2];
         e -= pairs ? 2 : 1;
         if (pairs) {
-            lilac_simt_unpack(&dot->l->builder, LILAC_SIMT_F16, first + e / 2, 2, parts);
+            lilac_simt_unpack(&dot->l->builder, LILAC_SIMT_F16, accumulators[e / 2], 2, parts);
             registers[lilac_lower_dot_element(plan, base, e + 1)] = parts[1];
         } else {
-            parts[0] = first + e;
+            parts[0] = accumulators[e];
         }
         registers[lilac_lower_dot_element(plan, base, e)] = parts[0];
     }

@@ -37,8 +37,8 @@ uint32_t lilac_lower_dot_element(const lilac_plan_dot *plan, uint32_t base, uint
 /* The accumulators of an instruction from the values of D's registers, and back. f16 is in pairs. */
 void lilac_lower_dot_gather(const lilac_lower_dot *dot, const lilac_simt_value *registers,
                             uint32_t base, lilac_simt_value *accumulators);
-void lilac_lower_dot_scatter(const lilac_lower_dot *dot, lilac_simt_value first, uint32_t base,
-                             lilac_simt_value *registers);
+void lilac_lower_dot_scatter(const lilac_lower_dot *dot, const lilac_simt_value *accumulators,
+                             uint32_t base, lilac_simt_value *registers);
 /* The payload of the plan's instruction. */
 lilac_simt_matrix_payload lilac_lower_dot_payload(const lilac_plan_dot *plan);
 
