@@ -137,6 +137,10 @@ lilac_engine_hoist_assertions(lilac_tile_module *module, const lilac_target *tar
  * operations that move with their results. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Gives products that wgmma computes operands in shared memory: ttng.warp_group_dot. Products of
+ * tensors that have layouts stay. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_select_dots(lilac_tile_module *module,
+                                                       const lilac_target *target, bool *changed);
 /* Assigns every tensor a layout with the inputs register, lane, warp, block, in this order. Then
  * lilac_tile_verify(module, true) holds. A function whose tensors have layouts already keeps them.
  * Refused with diagnostics: `unsupported-operation` (an operation on tensors without a layout

@@ -99,32 +99,37 @@ static lilac_simt_value descriptor_of(const product *p, uint32_t operand, uint64
 
 /* ---- the instructions ------------------------------------------------------------------------ */
 
-/* Adds one step of K to the accumulators of the block at register `base`. */
-static bool multiply(const product *p, uint32_t base, uint32_t step, lilac_simt_value *c,
-                     uint32_t count) {
+/* The registers of A of one block and one step. Ordinary instructions compute them, so they are built
+ * in front of wgmma.fence. */
+static bool read_words(const product *p, uint32_t base, uint32_t step, lilac_simt_value *words) {
+    const lilac_lower_dot *dot = &p->dot;
+    const uint64_t row = lilac_plan_dot_coordinate(&dot->d->view->columns,
+                                                   dot->d->view->coordinates[base], 0);
+    return lilac_lower_dot_words(dot, true, 0, row, lilac_lower_dot_step(dot->plan, step), words);
+}
+
+/* Adds one step of K to the accumulators of the block at register `base`. `words`: the registers of A,
+ * if it is in registers. */
+static void multiply(const product *p, uint32_t base, uint32_t step, const lilac_simt_value *words,
+                     lilac_simt_value *c) {
     const lilac_lower_dot *dot = &p->dot;
     lilac_lowering *l = dot->l;
     const lilac_layout_columns *d = &dot->d->view->columns;
     const uint64_t flat = dot->d->view->coordinates[base];
     const uint64_t inner = lilac_lower_dot_step(dot->plan, step);
-    lilac_simt_value a[WORDS];
-    if (p->payload.registers) {
-        if (!lilac_lower_dot_words(dot, true, 0, lilac_plan_dot_coordinate(d, flat, 0), inner, a)) {
-            return false;
-        }
-    } else {
-        a[0] = descriptor_of(p, 0, lilac_plan_dot_coordinate(d, flat, 0), inner);
-    }
+    const uint32_t count = lilac_matrix_d_registers(&dot->plan->shape, 4 * 32);
+    const lilac_simt_value a =
+        p->payload.registers ? 0
+                             : descriptor_of(p, 0, lilac_plan_dot_coordinate(d, flat, 0), inner);
     const lilac_simt_value b =
         descriptor_of(p, 1, lilac_plan_dot_coordinate(d, flat, 1), inner);
     const lilac_simt_value accumulate =
         step == 0 ? p->accumulate : lilac_simt_constant(&l->builder, LILAC_SIMT_I1, 1);
-    const lilac_simt_value first =
-        lilac_simt_wgmma(&l->builder, &p->payload, c, a, b, accumulate);
+    const lilac_simt_value first = lilac_simt_wgmma(
+        &l->builder, &p->payload, c, p->payload.registers ? words : &a, b, accumulate);
     for (uint32_t i = 0; i < count; i++) {
         c[i] = first + i;
     }
-    return true;
 }
 
 static void wait_for(lilac_lowering *l, uint32_t groups, uint32_t count, lilac_simt_value *values) {
@@ -143,17 +148,23 @@ static bool issue(const product *p, bool in_flight) {
     const uint32_t blocks = 1U << __builtin_popcount(block_registers);
     const uint32_t count = lilac_matrix_d_registers(&dot->plan->shape, 4 * 32);
     lilac_simt_value *c = lilac_arena_array(l->arena, lilac_simt_value, (size_t)blocks * count);
+    const uint32_t steps = 1U << dot->plan->step_bits;
+    lilac_simt_value(*words)[WORDS] =
+        lilac_arena_alloc(l->arena, (size_t)blocks * steps * sizeof *words);
     for (uint32_t i = 0; i < blocks; i++) {
-        lilac_lower_dot_gather(dot, dot->d->base, lilac_lower_deposit(i, block_registers),
-                               c + (size_t)i * count);
+        const uint32_t base = lilac_lower_deposit(i, block_registers);
+        lilac_lower_dot_gather(dot, dot->d->base, base, c + (size_t)i * count);
+        for (uint32_t s = 0; s < steps && p->payload.registers; s++) {
+            if (!read_words(p, base, s, words[(size_t)i * steps + s])) {
+                return false;
+            }
+        }
     }
     lilac_simt_wgmma_fence(&l->builder);
     for (uint32_t i = 0; i < blocks; i++) {
-        for (uint32_t s = 0; s >> dot->plan->step_bits == 0; s++) {
-            if (!multiply(p, lilac_lower_deposit(i, block_registers), s, c + (size_t)i * count,
-                          count)) {
-                return false;
-            }
+        for (uint32_t s = 0; s < steps; s++) {
+            multiply(p, lilac_lower_deposit(i, block_registers), s, words[(size_t)i * steps + s],
+                     c + (size_t)i * count);
         }
     }
     lilac_simt_wgmma_commit(&l->builder);
