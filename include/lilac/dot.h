@@ -116,12 +116,12 @@ typedef struct lilac_plan_dot_memory {
 } lilac_plan_dot_memory;
 
 /* The descriptor of operand 0 or 1 of the plan in memory with this layout (offset to coordinates).
- * Refused: no descriptor reads the elements where the layout has them. */
+ * `shift`: xored to every offset, in elements; a part of a buffer starts there. Refused: no descriptor reads the elements where the layout has them. */
 LILAC_API LILAC_MUST_USE bool lilac_plan_dot_memory_init(lilac_plan_dot_memory *result,
                                                          const lilac_plan_dot *plan,
                                                          uint32_t operand,
                                                          const lilac_layout *memory,
-                                                         lilac_reason *why);
+                                                         uint64_t shift, lilac_reason *why);
 /* The byte at which the matrix of an instruction starts, from the beginning of the memory. `kept`: the
  * coordinate along M of A, along N of B; `inner`: along K. */
 LILAC_API uint32_t lilac_plan_dot_memory_start(const lilac_plan_dot_memory *memory,

@@ -34,5 +34,5 @@ bool lilac_shared_product_fits(const memory_graph *graph, const shared_product *
     lilac_plan_dot_memory memory;
     const memory_node *node = &graph->nodes[product->node];
     return plan_of(&plan, graph, product->op, why) &&
-           lilac_plan_dot_memory_init(&memory, &plan, product->operand, &node->layout, why);
+           lilac_plan_dot_memory_init(&memory, &plan, product->operand, &node->layout, node->shift, why);
 }

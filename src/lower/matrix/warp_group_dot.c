@@ -48,7 +48,9 @@ static lilac_simt_value address_of(const product *p, uint32_t operand,
     const lilac_simt_type type = LILAC_SIMT_I32;
     lilac_simt_value sum = lilac_simt_build(b, &base, 0, NULL, 1, &type);
     sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum,
-                         lilac_lower_integer(l, type, (int64_t)memory->begin + memory->constant));
+                         lilac_lower_integer(l, type,
+                                             (int64_t)memory->begin + memory->constant +
+                                                 (int64_t)memory->shift * o->plan.element_bytes));
     if (memory->dynamic != 0) {
         sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum, memory->dynamic);
     }
@@ -68,11 +70,13 @@ static bool open_memory(product *p, const lilac_tile_op *op, uint32_t operand) {
                                           "or is not derived from a ttg.local_alloc of this kernel",
                                        operand == 0 ? "A" : "B");
     }
-    if (memory->shift != 0 || memory->dynamic_shift != 0) {
-        return lilac_lower_unsupported(l, "%s is a part of a buffer; expected a whole one",
+    if (memory->dynamic_shift != 0) {
+        return lilac_lower_unsupported(l, "%s is one of several parts of a buffer that control flow "
+                                          "chooses; expected a known part",
                                        operand == 0 ? "A" : "B");
     }
-    if (!lilac_plan_dot_memory_init(&o->plan, p->dot.plan, operand, value->type->layout, &why)) {
+    if (!lilac_plan_dot_memory_init(&o->plan, p->dot.plan, operand, value->type->layout,
+                                    memory->shift, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     o->descriptor = lilac_simt_matrix_descriptor(&l->builder, address_of(p, operand, memory),

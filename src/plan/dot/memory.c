@@ -12,6 +12,7 @@ typedef struct checking {
     const lilac_plan_dot *plan;
     const lilac_plan_dot_memory *memory;
     uint32_t operand;
+    uint32_t shift; /* in bytes */
 } checking;
 
 static uint64_t sum_of(const uint64_t *vectors, uint32_t bits, uint32_t index) {
@@ -47,8 +48,10 @@ static uint32_t place(const checking *c, uint32_t kept, uint32_t inner) {
 }
 
 static bool agrees_at(const checking *c, uint32_t kept, uint32_t inner) {
-    return place(c, kept, inner) ==
-           lilac_matrix_descriptor_address(&c->memory->like, 8 * c->memory->element_bytes,
+    lilac_matrix_descriptor descriptor = c->memory->like;
+    descriptor.start = c->shift;
+    return (place(c, kept, inner) ^ c->shift) ==
+           lilac_matrix_descriptor_address(&descriptor, 8 * c->memory->element_bytes,
                                            c->memory->transposed, kept, inner);
 }
 
@@ -86,7 +89,8 @@ static void set_strides(const checking *c, lilac_plan_dot_memory *memory,
 }
 
 bool lilac_plan_dot_memory_init(lilac_plan_dot_memory *result, const lilac_plan_dot *plan,
-                                uint32_t operand, const lilac_layout *memory, lilac_reason *why) {
+                                uint32_t operand, const lilac_layout *memory, uint64_t shift,
+                                lilac_reason *why) {
     static const lilac_matrix_swizzle swizzles[] = {
         LILAC_MATRIX_SWIZZLE_128, LILAC_MATRIX_SWIZZLE_64, LILAC_MATRIX_SWIZZLE_32,
         LILAC_MATRIX_SWIZZLE_NONE};
@@ -101,7 +105,8 @@ bool lilac_plan_dot_memory_init(lilac_plan_dot_memory *result, const lilac_plan_
         return lilac_layout_refuse(why, "the memory of a matrix must have two dimensions, and one "
                                         "place for each element");
     }
-    const checking c = {.plan = plan, .memory = result, .operand = operand};
+    const checking c = {.plan = plan, .memory = result, .operand = operand,
+                        .shift = (uint32_t)shift * result->element_bytes};
     for (uint32_t i = 0; i < sizeof swizzles / sizeof *swizzles; i++) {
         for (uint32_t transposed = 0; transposed <= (bits == 16 ? 1U : 0U); transposed++) {
             set_strides(&c, result, swizzles[i], transposed != 0);
