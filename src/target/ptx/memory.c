@@ -426,6 +426,11 @@ void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     if (condition->constant && condition->bits) {
         return;
     }
+    if (i->text != NULL && i->text[0] == '\0') {
+        lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[0]), true);
+        lilac_ptx_begin(e, "trap;\n");
+        return;
+    }
     if (!e->assertions) {
         lilac_ptx_append(&e->head, ".extern .func __assertfail\n(\n"
                                    "\t.param .b64 __assertfail_message,\n"
