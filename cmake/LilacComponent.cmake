@@ -10,7 +10,7 @@ set(LILAC_HEADERS_arch arch.h matrix.h)
 set(LILAC_HEADERS_layout layout.h replication.h)
 set(LILAC_HEADERS_view view.h)
 set(LILAC_HEADERS_encoding encoding.h cute.h memory_form.h)
-set(LILAC_HEADERS_plan plan.h access.h collective.h)
+set(LILAC_HEADERS_plan plan.h access.h collective.h dot.h)
 set(LILAC_HEADERS_tile tile.h tile_loops.h tile_ops.def tile_effects.def operation_classes.h
     operations.def)
 set(LILAC_HEADERS_engine engine.h)

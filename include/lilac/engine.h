@@ -13,6 +13,7 @@
 
 #include <lilac/access.h>
 #include <lilac/collective.h>
+#include <lilac/dot.h>
 #include <lilac/plan.h>
 #include <lilac/tile.h>
 
@@ -136,6 +137,10 @@ lilac_engine_hoist_assertions(lilac_tile_module *module, const lilac_target *tar
  * operations that move with their results. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Gives products that wgmma computes operands in shared memory: ttng.warp_group_dot. Products of
+ * tensors that have layouts stay. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_select_dots(lilac_tile_module *module,
+                                                       const lilac_target *target, bool *changed);
 /* Assigns every tensor a layout with the inputs register, lane, warp, block, in this order. Then
  * lilac_tile_verify(module, true) holds. A function whose tensors have layouts already keeps them.
  * Refused with diagnostics: `unsupported-operation` (an operation on tensors without a layout
@@ -245,6 +250,10 @@ LILAC_API void lilac_engine_memory_layouts(lilac_memory_layout_report *result, l
 
 /* The strategy that the attribute `lilac.movement` of a conversion or a gather requests. */
 LILAC_API lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op);
+
+/* The product that tt.dot or ttng.warp_group_dot computes. Refused: ranks other than 2 and 3. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_dot_problem(lilac_plan_dot_problem *problem,
+                                                       const lilac_tile_op *op, lilac_reason *why);
 
 /* The description of a reduction or a scan that its plan reads. The operands are in the arena. */
 LILAC_API void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena,

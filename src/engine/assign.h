@@ -4,6 +4,7 @@
  *   transfer.c        the table of layout relations; layouts through shape operations, both ways
  *   coalesce.c        blocked layouts; the candidates and the prices of memory operations
  *   gather.c          the candidates of tt.gather
+ *   dot.c             the candidates, operands and prices of matrix products
  *   price.c           prices of conversions, reductions, scans and gathers
  *   layout_constraints.c  equality classes of values, and the edges between them
  *   propagate.c       components of equality classes, and the layout of each
@@ -32,6 +33,7 @@ typedef enum layout_rule {
     RULE_SPLIT,   /* the inverse of a join */
     RULE_REDUCE,  /* results are slices of the operands; an anchor */
     RULE_SCAN,    /* one layout for operands and results; an anchor */
+    RULE_DOT,     /* one layout for accumulator and result; those of A and B follow; an anchor */
     RULE_GATHER,  /* one layout for index and result; the source may have another */
     RULE_FREE,    /* one layout for all operands; the results may have another */
     RULE_CONTROL, /* scf and cf: one layout for the values that each phi joins */
@@ -259,6 +261,15 @@ layout_price lilac_price_reduce, lilac_price_scan, lilac_price_gather;
 uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
                                  const lilac_layout **result, uint32_t most);
 
+/* dot.c: the relation of matrix products, as in layout_relation. */
+layout_transfer lilac_dot_transfer;
+uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
+                              const lilac_layout **result, uint32_t most);
+layout_price lilac_price_dot;
+/* The layout of operand 0 or 1 in registers for a layout of the result; NULL: there is none. */
+const lilac_layout *lilac_dot_operand_layout(assignment *a, const lilac_tile_op *op,
+                                             uint32_t operand, const lilac_layout *d);
+
 /* transfer.c */
 const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type *type,
                                            const lilac_layout *layout);
@@ -293,6 +304,7 @@ void lilac_relate_sides(assignment *a, const listed_op *listed);
 void lilac_relate_shape(assignment *a, const listed_op *listed);
 void lilac_relate_scan(assignment *a, const listed_op *listed);
 void lilac_relate_gather(assignment *a, const listed_op *listed);
+void lilac_relate_dot(assignment *a, const listed_op *listed);
 void lilac_relate_control(assignment *a, const listed_op *listed);
 
 /* accumulations.c: what split_reductions will do */
@@ -311,6 +323,7 @@ bool lilac_rewrite_same(rewriting *r, const listed_op *listed);
 bool lilac_rewrite_anchor(rewriting *r, const listed_op *listed);
 bool lilac_rewrite_shape(rewriting *r, const listed_op *listed);
 bool lilac_rewrite_gather(rewriting *r, const listed_op *listed);
+bool lilac_rewrite_dot(rewriting *r, const listed_op *listed);
 bool lilac_rewrite_control(rewriting *r, const listed_op *listed);
 bool lilac_rewrite_free(rewriting *r, const listed_op *listed);
 bool lilac_rewrite_any(rewriting *r, const listed_op *listed);

@@ -116,6 +116,16 @@ void lilac_relate_gather(assignment *a, const listed_op *listed) {
     }
 }
 
+/* The accumulator and the result have one layout. */
+void lilac_relate_dot(assignment *a, const listed_op *listed) {
+    const lilac_tile_op *op = listed->op;
+    const uint32_t node = listed->anchor->node;
+    unite(a, op->results[0].id, node);
+    if (is_fixed(a, op->operands[2].value)) {
+        unite(a, op->operands[2].value->id, node);
+    }
+}
+
 /* All operands and results and the anchor have one layout. */
 void lilac_relate_scan(assignment *a, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;

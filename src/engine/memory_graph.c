@@ -133,6 +133,16 @@ static bool is_transparent(const lilac_tile_op *op) {
     }
 }
 
+static void add_products(memory_graph *graph, const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < 2; i++) {
+        if (is_memory(op->operands[i].value)) {
+            const shared_product product = {
+                .op = op, .node = graph->node_of[op->operands[i].value->id] - 1, .operand = i};
+            ADD(graph, product, shared_product, product);
+        }
+    }
+}
+
 static void add_other(memory_graph *graph, lilac_tile_op *op) {
     bool uses = false;
     for (uint32_t i = 0; i < op->operand_count; i++) {
@@ -156,6 +166,8 @@ static void add_operation(memory_graph *graph, lilac_tile_op *op, int64_t weight
         for (uint32_t i = first; i < end; i++) {
             add_edge(graph, op, op->operands[i].value, &op->results[0]);
         }
+    } else if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+        add_products(graph, op);
     } else {
         add_phis(graph, op);
         add_other(graph, op);

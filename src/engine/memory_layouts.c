@@ -12,6 +12,8 @@
  *     row-major            one for each order of the dimensions
  *     swizzled_shared      Triton's form: pieces of a row xored with the number of the row
  *     optimal swizzle      of the plan component, for each pair of a storing and a loading layout
+ *     nvmma_shared         the only ones for operands of wgmma: rows of 128, 64 or 32 bytes, swizzled,
+ *                          along either dimension
  *
  * The price of a candidate is the sum of the clocks of the plans of all accesses, weighted by the
  * estimated trip counts of the enclosing loops. The first of the cheapest candidates is chosen. A
@@ -32,6 +34,7 @@ typedef struct memory_choice {
     bool found;
     int64_t cycles; /* of the best candidate */
     lilac_layout best;
+    const lilac_encoding *encoding; /* its named form; NULL: none */
     char name[NAME_BYTES];
 } memory_choice;
 
@@ -42,11 +45,12 @@ static bool is_member(const memory_choice *choice, uint32_t node) {
 }
 
 /* Gives every node of the group its layout. */
-static bool install(memory_choice *choice, const lilac_layout *layout) {
+static bool install(memory_choice *choice, const lilac_layout *layout,
+                    const lilac_encoding *encoding) {
     memory_node *first = &choice->graph->nodes[choice->first];
     lilac_memory_forget(choice->graph, choice->group);
     first->layout = *layout;
-    first->encoding = NULL;
+    first->encoding = encoding;
     first->has_layout = true;
     const lilac_tile_op *conflict = lilac_memory_spread(choice->graph, choice->group);
     if (conflict != NULL) {
@@ -79,16 +83,32 @@ static bool price(memory_choice *choice, int64_t *cycles) {
     return true;
 }
 
-static void consider(memory_choice *choice, const lilac_layout *layout, const char *name) {
+/* Can all products read their operands? */
+static bool check_products(memory_choice *choice) {
+    const memory_graph *graph = choice->graph;
+    for (uint32_t i = 0; i < graph->product_count; i++) {
+        const shared_product *product = &graph->product_list[i];
+        if (is_member(choice, product->node) &&
+            !lilac_shared_product_fits(graph, product, &choice->why)) {
+            choice->refused = product->op;
+            return false;
+        }
+    }
+    return true;
+}
+
+static void consider(memory_choice *choice, const lilac_layout *layout,
+                     const lilac_encoding *encoding, const char *name) {
     int64_t cycles;
     if (!lilac_memory_fits(&choice->graph->nodes[choice->first], layout) ||
-        !install(choice, layout) || !price(choice, &cycles) ||
-        (choice->found && cycles >= choice->cycles)) {
+        !install(choice, layout, encoding) || !check_products(choice) ||
+        !price(choice, &cycles) || (choice->found && cycles >= choice->cycles)) {
         return;
     }
     choice->found = true;
     choice->cycles = cycles;
     choice->best = *layout;
+    choice->encoding = encoding;
     (void)snprintf(choice->name, sizeof choice->name, "%s", name);
 }
 
@@ -150,7 +170,7 @@ static void consider_row(memory_choice *choice, const swizzle_row *row, uint32_t
         return;
     }
     put_name(name, rank, order, numbers);
-    consider(choice, &layout, name);
+    consider(choice, &layout, NULL, name);
 }
 
 /* The next permutation in descending order; false: there is none. */
@@ -262,7 +282,7 @@ static void consider_pair(memory_choice *choice, const access_side *store,
     (void)snprintf(name, sizeof name, "optimal swizzle of %s and %s",
                    lilac_tile_op_info_get(store->op->code)->name,
                    lilac_tile_op_info_get(load->op->code)->name);
-    consider(choice, &step.staging.memory, name);
+    consider(choice, &step.staging.memory, NULL, name);
 }
 
 static void consider_pairs(memory_choice *choice) {
@@ -274,6 +294,49 @@ static void consider_pairs(memory_choice *choice) {
         for (uint32_t l = 0; l < load_count; l++) {
             consider_pair(choice, &stores[s], &loads[l]);
         }
+    }
+}
+
+/* ---- operands of wgmma -------------------------------------------------------------------- */
+
+static bool has_products(const memory_choice *choice) {
+    for (uint32_t i = 0; i < choice->graph->product_count; i++) {
+        if (is_member(choice, choice->graph->product_list[i].node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Rows of `width` bytes along the last dimension, or (transposed) the one before it. */
+static void consider_matrix(memory_choice *choice, uint32_t width, bool transposed) {
+    const memory_node *first = &choice->graph->nodes[choice->first];
+    lilac_tile_module *module = choice->graph->function->module;
+    const lilac_tile_type *type = first->value->type;
+    const uint32_t rank = type->rank - first->is_array;
+    const int64_t *shape = type->alloc_shape + type->alloc_rank - rank;
+    const uint32_t bits = lilac_tile_element_bits(type);
+    lilac_encoding *encoding = lilac_arena_new(module->arena, lilac_encoding);
+    lilac_layout layout;
+    char name[NAME_BYTES];
+    if (rank != 2 || shape[transposed ? 0 : 1] * bits / 8 < width ||
+        shape[transposed ? 1 : 0] < 8) {
+        return;
+    }
+    lilac_encoding_nvmma_shared(encoding, rank, width, transposed, bits, false);
+    if (!lilac_encoding_layout(module->context, &layout, encoding, rank, shape)) {
+        return;
+    }
+    (void)snprintf(name, sizeof name, "nvmma_shared of %u bytes%s", width,
+                   transposed ? ", transposed" : "");
+    consider(choice, &layout, encoding, name);
+}
+
+/* The widest swizzle first: it has the fewest bank conflicts. */
+static void consider_matrices(memory_choice *choice) {
+    for (uint32_t width = 128; width >= 32; width /= 2) {
+        consider_matrix(choice, width, false);
+        consider_matrix(choice, width, true);
     }
 }
 
@@ -331,11 +394,15 @@ static bool install_pinned(memory_choice *choice) {
 }
 
 static bool choose(memory_choice *choice) {
-    consider_rows(choice, row_major, sizeof row_major / sizeof *row_major);
-    consider_rows(choice, swizzles, sizeof swizzles / sizeof *swizzles);
-    consider_pairs(choice);
+    if (has_products(choice)) {
+        consider_matrices(choice);
+    } else {
+        consider_rows(choice, row_major, sizeof row_major / sizeof *row_major);
+        consider_rows(choice, swizzles, sizeof swizzles / sizeof *swizzles);
+        consider_pairs(choice);
+    }
     if (choice->found) {
-        return install(choice, &choice->best);
+        return install(choice, &choice->best, choice->encoding);
     }
     const lilac_tile_value *value = choice->graph->nodes[choice->first].value;
     if (choice->refused != NULL) {

@@ -32,6 +32,12 @@ typedef struct shared_access {
     int64_t weight; /* how often it runs, roughly */
 } shared_access;
 
+/* An operand of a wgmma. */
+typedef struct shared_product {
+    const lilac_tile_op *op;
+    uint32_t node, operand;
+} shared_product;
+
 typedef struct memory_graph {
     lilac_tile_function *function;
     const lilac_target *target;
@@ -41,9 +47,10 @@ typedef struct memory_graph {
     memory_node *nodes;
     memory_edge *edge_list;
     shared_access *access_list;
+    shared_product *product_list;
     lilac_tile_op **other_list; /* operations that use memory in another way */
-    uint32_t node_count, edge_count, access_count, other_count;
-    uint32_t edge_capacity, access_capacity, other_capacity;
+    uint32_t node_count, edge_count, access_count, product_count, other_count;
+    uint32_t edge_capacity, access_capacity, product_capacity, other_capacity;
 } memory_graph;
 
 /* memory_graph.c */
@@ -63,6 +70,11 @@ const lilac_tile_op *lilac_memory_spread(memory_graph *graph, uint32_t group);
 bool lilac_memory_fits(const memory_node *node, const lilac_layout *layout);
 /* After lilac_memory_spread: the offsets at which subslices of the group begin. */
 void lilac_memory_find_shifts(memory_graph *graph, uint32_t group);
+
+/* product_memory.c */
+/* Can wgmma read the operand of a product in the layout of its node? */
+bool lilac_shared_product_fits(const memory_graph *graph, const shared_product *product,
+                               lilac_reason *why);
 
 /* shared_access.c */
 /* The layout of the access's tensor with the dimensions of the allocation. If `whole` is set,

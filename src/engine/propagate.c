@@ -137,6 +137,11 @@ static void build_components(propagation *p) {
         }
         a->anchors[i].next = *list;
         *list = &a->anchors[i];
+        /* the layout of a wgmma fits every other instruction, not the reverse */
+        if (a->anchors[i].relation->rule == RULE_DOT &&
+            (c->dot == NULL || a->anchors[i].op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT)) {
+            c->dot = &a->anchors[i];
+        }
     }
     list_edges(p);
 }
@@ -358,6 +363,12 @@ static bool has_many_accesses(const component *c) {
 static void find_best(propagation *p, uint32_t root, bool neighbours) {
     component *c = &p->components[root];
     const lilac_layout *candidates[MOST_CANDIDATES], *best = NULL;
+    if (c->dot != NULL) {
+        if (!neighbours && c->dot->relation->candidates(p->a, c->dot->op, NULL, &c->best, 1) > 0) {
+            c->price = lilac_propagate_price(p, c, c->best);
+        }
+        return;
+    }
     int64_t least = 0, own = 0;
     bool varied = !has_many_accesses(c) && (c->collectives != NULL || has_two_orders(c));
     if (neighbours && !varied) {
@@ -440,12 +451,20 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
     }
 }
 
-/* The roots of the components with memory operations in descending order of price; equal prices in
- * program order. */
+/* Components with dots are settled first: they have no other layout. */
+static bool is_settled_before(const component *a, const component *b) {
+    if ((a->dot != NULL) != (b->dot != NULL)) {
+        return a->dot != NULL;
+    }
+    return a->price > b->price;
+}
+
+/* The roots of the components with memory operations or dots: those with dots, then the others, each
+ * in descending order of price; equal prices in program order. */
 static uint32_t sort_by_price(propagation *p, uint32_t *roots) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->a->node_count; i++) {
-        if (p->components[i].accesses != NULL) {
+        if (p->components[i].best != NULL) {
             roots[count++] = i;
         }
     }
@@ -456,8 +475,8 @@ static uint32_t sort_by_price(propagation *p, uint32_t *roots) {
             uint32_t high = middle + width < count ? middle + width : count;
             uint32_t i = low, j = middle;
             for (uint32_t at = low; at < high; at++) {
-                bool left = j == high || (i < middle && p->components[roots[i]].price >=
-                                                            p->components[roots[j]].price);
+                bool left = j == high || (i < middle && !is_settled_before(&p->components[roots[j]],
+                                                                       &p->components[roots[i]]));
                 spare[at] = left ? roots[i++] : roots[j++];
             }
         }
@@ -524,7 +543,7 @@ void lilac_propagate_layouts(assignment *a) {
     find_streams(&p);
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < a->node_count && !a->failed; i++) {
-            if (p.components[i].accesses != NULL) {
+            if (p.components[i].accesses != NULL || p.components[i].dot != NULL) {
                 find_best(&p, i, pass == 1);
             }
         }

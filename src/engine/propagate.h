@@ -8,8 +8,9 @@
  * work; find_best fills `best` and `price`; settle and refine.c fill `chosen`. */
 typedef struct component {
     layout_anchor *accesses;    /* its memory operations, linked by next */
-    layout_anchor *collectives; /* its reductions, scans and gathers, linked by next */
-    const lilac_layout *best;   /* the cheapest candidate; NULL: no memory operation */
+    layout_anchor *collectives; /* its reductions, scans, gathers and dots, linked by next */
+    const layout_anchor *dot;   /* of its dots the one whose layout it gets; NULL: none */
+    const lilac_layout *best;   /* the cheapest candidate; NULL: no memory operation and no dot */
     int64_t price;              /* of the operations of the component in `best` */
     const lilac_layout *chosen; /* NULL: not chosen yet */
     int64_t work;               /* instructions per element of its element-wise operations */

@@ -462,6 +462,24 @@ bool lilac_rewrite_gather(rewriting *r, const listed_op *listed) {
     return true;
 }
 
+/* The layouts of A and B follow from that of the accumulator. */
+bool lilac_rewrite_dot(rewriting *r, const listed_op *listed) {
+    lilac_tile_op *op = listed->op;
+    const lilac_layout *layout = lilac_propagate_layout(r->a, listed->anchor->node);
+    set_results(r, op);
+    request_operand(r, op, 2, layout);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (lilac_tile_is_tensor(op->operands[i].value->type)) {
+            const lilac_layout *operand = lilac_dot_operand_layout(r->a, op, i, layout);
+            if (operand == NULL) {
+                return refuse(r, op);
+            }
+            request_operand(r, op, i, operand);
+        }
+    }
+    return true;
+}
+
 /* All operands, such as a histogram's values and mask, get the layout of the first one that is
  * computed once. */
 bool lilac_rewrite_free(rewriting *r, const listed_op *listed) {

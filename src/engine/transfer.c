@@ -355,6 +355,7 @@ enum {
     RELATION_REDUCE,
     RELATION_SCAN,
     RELATION_GATHER,
+    RELATION_DOT,
     RELATION_FREE,
     RELATION_CONTROL,
     RELATION_ANY
@@ -402,6 +403,10 @@ static const layout_relation relations[] = {
                          .forward = gather_transfer, .backward = gather_transfer,
                          .relate = lilac_relate_gather, .rewrite = lilac_rewrite_gather,
                          .price = lilac_price_gather, .candidates = lilac_gather_candidates},
+    [RELATION_DOT] = {.rule = RULE_DOT, .anchor = true, .leader = 2,
+                      .forward = lilac_dot_transfer, .backward = lilac_dot_transfer,
+                      .relate = lilac_relate_dot, .rewrite = lilac_rewrite_dot,
+                      .price = lilac_price_dot, .candidates = lilac_dot_candidates},
     [RELATION_FREE] = {.rule = RULE_FREE, .rewrite = lilac_rewrite_free},
     [RELATION_CONTROL] = {.rule = RULE_CONTROL,
                           .relate = lilac_relate_control, .rewrite = lilac_rewrite_control},

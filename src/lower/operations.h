@@ -63,6 +63,12 @@ bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_gather(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op);
+/* matrix/dot.c */
+bool lilac_lower_dot_product(lilac_lowering *l, const lilac_tile_op *op);
+/* matrix/warp_group_dot.c */
+bool lilac_lower_warp_group_dot(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_warp_group_dot_wait(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_fence_async_shared(lilac_lowering *l, const lilac_tile_op *op);
 /* control.c */
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);
 /* map_elementwise.c */

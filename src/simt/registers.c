@@ -4,6 +4,9 @@
  *                            defined in the same body: nobody can miss what was in it
  *     %2 = wgmma.wait %1     always the register of %1
  *     %r = loop … (%a = …)   the register of %a
+ *     %2 = fmul %a, %s       the register of %a, if %a is not used behind it and a wgmma leads from %2 to
+ *     %3 = wgmma %2, …       the value that becomes %a: a copy at the end of the body would read the
+ *     yield %3               accumulators of a wgmma in flight
  *
  * Everything else has a register of its own. */
 #include "internal.h"
@@ -16,6 +19,9 @@ typedef struct analysis {
     const lilac_simt_kernel *kernel;
     uint32_t *uses;
     lilac_simt_value *homes;
+    /* In the body of the loop that is being looked at, by home: the number of the last instruction that
+     * uses the register, and of the one that defines the home. */
+    uint32_t *last, *defined;
 } analysis;
 
 /* May the printer of a target give the result the register of the operand? */
@@ -50,10 +56,93 @@ static bool gives_register(const analysis *a, lilac_simt_value value,
     return d == NULL || !may_rename(d->code);
 }
 
+/* ---- accumulators that a loop carries ------------------------------------------------------ */
+
+/* Is the instruction printed as one that reads its operands before it writes its result? */
+static bool is_single(uint32_t code) {
+    switch (code) {
+    case LILAC_SIMT_OP_FADD:
+    case LILAC_SIMT_OP_FSUB:
+    case LILAC_SIMT_OP_FMUL:
+    case LILAC_SIMT_OP_FFMA:
+    case LILAC_SIMT_OP_ADD:
+    case LILAC_SIMT_OP_SUB:
+    case LILAC_SIMT_OP_SELECT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Notes the uses in an instruction and in its bodies, all with the number of the outermost one. */
+static void note_uses(analysis *a, const lilac_simt_instruction *i, uint32_t number) {
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        a->last[a->homes[i->operands[k]]] = number;
+    }
+    for (uint32_t k = 0; k < i->body_count; k++) {
+        for (const lilac_simt_instruction *inner = i->bodies[k]->first; inner != NULL;
+             inner = inner->next) {
+            note_uses(a, inner, number);
+        }
+    }
+}
+
+static bool is_result_of_wgmma(const analysis *a, lilac_simt_value value) {
+    const lilac_simt_instruction *d = a->kernel->values[value].definition;
+    return d != NULL && d->code == LILAC_SIMT_OP_WGMMA;
+}
+
+/* Gives the values that start in register `from` register `to`. */
+static void move_home(const analysis *a, const lilac_simt_body *body, lilac_simt_value from,
+                      lilac_simt_value to) {
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->result_count; k++) {
+            lilac_simt_value *home = &a->homes[i->result + k];
+            *home = *home == from ? to : *home;
+        }
+    }
+}
+
+static void join_carried(analysis *a, const lilac_simt_body *body) {
+    const lilac_simt_instruction *end = body->last;
+    bool any = false;
+    for (uint32_t k = 0; end != NULL && k < end->operand_count; k++) {
+        any |= is_result_of_wgmma(a, end->operands[k]) &&
+               a->homes[end->operands[k]] != body->argument + 1 + k;
+    }
+    if (!any) {
+        return;
+    }
+    const size_t size = sizeof(uint32_t) * ((size_t)a->kernel->value_count + 1);
+    a->last = lilac_heap_grow(a->last, size);
+    a->defined = lilac_heap_grow(a->defined, size);
+    memset(a->last, 0, size);
+    memset(a->defined, 0, size);
+    uint32_t number = 0;
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        note_uses(a, i, ++number);
+        for (uint32_t k = 0; k < i->result_count; k++) {
+            a->defined[i->result + k] = number;
+        }
+    }
+    for (uint32_t k = 0; k < end->operand_count; k++) {
+        const lilac_simt_value carried = body->argument + 1 + k;
+        const lilac_simt_value home = a->homes[end->operands[k]];
+        const lilac_simt_instruction *d = a->kernel->values[home].definition;
+        if (is_result_of_wgmma(a, end->operands[k]) && home != carried && d != NULL &&
+            d->parent == body && is_single(d->code) && a->last[carried] <= a->defined[home]) {
+            move_home(a, body, home, carried);
+        }
+    }
+}
+
 static void walk(analysis *a, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             walk(a, i->bodies[k]);
+        }
+        if (i->code == LILAC_SIMT_OP_LOOP) {
+            join_carried(a, i->bodies[0]);
         }
         for (uint32_t k = 0; k < i->result_count; k++) {
             lilac_simt_value *home = &a->homes[i->result + k];
@@ -89,4 +178,6 @@ void lilac_simt_register_homes(const lilac_simt_kernel *kernel, lilac_simt_value
     }
     walk(&a, kernel->body);
     lilac_heap_free(a.uses);
+    lilac_heap_free(a.last);
+    lilac_heap_free(a.defined);
 }

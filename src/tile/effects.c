@@ -109,6 +109,19 @@ static bool names_memory(const lilac_tile_type *type) {
            lilac_tile_is_pointer(type);
 }
 
+/* A product without isAsync is complete when the operation ends. */
+static const lilac_tile_effect *complete_effect(const lilac_tile_op *op,
+                                                const lilac_tile_effect *effect) {
+    static const lilac_tile_effect reads = {.code = LILAC_TILE_OP_TTNG_WARP_GROUP_DOT,
+                                            .operand = 0,
+                                            .access = LILAC_TILE_READS,
+                                            .resources = SHARED,
+                                            .completion = LILAC_TILE_NO_RESOURCE};
+    const bool complete = op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT &&
+                          lilac_tile_find_integer(&op->attributes, "isAsync", 0) == 0;
+    return complete ? &reads : effect;
+}
+
 const lilac_tile_effect *lilac_tile_operand_effect(const lilac_tile_op *op, uint32_t index) {
     uint32_t count;
     const lilac_tile_effect *effects = lilac_tile_effects(op->code, &count);
@@ -125,7 +138,7 @@ const lilac_tile_effect *lilac_tile_operand_effect(const lilac_tile_op *op, uint
     for (uint32_t i = 0; i < count; i++) {
         int32_t group = effects[i].operand;
         if (group >= 0 && groups.starts[group] <= index && index < groups.starts[group + 1]) {
-            return &effects[i];
+            return complete_effect(op, &effects[i]);
         }
     }
     return NULL;

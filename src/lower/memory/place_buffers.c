@@ -269,9 +269,18 @@ static bool check_loops(placing *p) {
 
 /* ---- places -------------------------------------------------------------------------------- */
 
-static uint64_t aligned_end(const lilac_lower_buffer *buffer) {
-    return (buffer->begin + buffer->bytes + LILAC_LOWER_BUFFER_ALIGNMENT - 1) /
-           LILAC_LOWER_BUFFER_ALIGNMENT * LILAC_LOWER_BUFFER_ALIGNMENT;
+/* Matrix instructions and tensor copies swizzle addresses, with a pattern of at most SWIZZLE_PATTERN
+ * bytes. */
+static uint64_t alignment_of(const lilac_lower_buffer *buffer) {
+    enum { SWIZZLE_PATTERN = 1024 };
+    const lilac_encoding *encoding = buffer->op->results[0].type->encoding;
+    return encoding != NULL && encoding->kind == LILAC_ENCODING_NVMMA_SHARED
+               ? SWIZZLE_PATTERN
+               : LILAC_LOWER_BUFFER_ALIGNMENT;
+}
+
+static uint64_t align_to(uint64_t offset, uint64_t alignment) {
+    return (offset + alignment - 1) / alignment * alignment;
 }
 
 /* The lowest offset at which the allocation overlaps no earlier one with an overlapping
@@ -283,7 +292,7 @@ static uint64_t first_fit(const lilac_lower_buffers *buffers, const lilac_lower_
         for (const lilac_lower_buffer *a = buffers->list; a < wanted; a++) {
             bool together = a->last >= wanted->first && wanted->last >= a->first;
             if (together && a->begin < begin + wanted->bytes && begin < a->begin + a->bytes) {
-                begin = aligned_end(a);
+                begin = align_to(a->begin + a->bytes, alignment_of(wanted));
                 moved = true;
             }
         }
@@ -321,8 +330,7 @@ bool lilac_lower_place_memory(lilac_lowering *l) {
             return false;
         }
     }
-    l->scratch_begin = (uint32_t)((end + LILAC_LOWER_BUFFER_ALIGNMENT - 1) /
-                                  LILAC_LOWER_BUFFER_ALIGNMENT * LILAC_LOWER_BUFFER_ALIGNMENT);
+    l->scratch_begin = (uint32_t)align_to(end, LILAC_LOWER_BUFFER_ALIGNMENT);
     l->scratch_next = l->reused_begin = l->reused_end = l->scratch_begin;
     l->shared_bytes = (uint32_t)end;
     return true;

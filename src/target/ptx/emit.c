@@ -245,6 +245,12 @@ lilac_ptx_piece lilac_ptx_define(lilac_ptx_emitter *e, lilac_simt_value value) {
     if (place->home == value && place->text.bytes != NULL) {
         return place->text;
     }
+    /* the register of an accumulator that a loop carries */
+    if (e->homes != NULL && e->homes[value] != value && e->places[e->homes[value]].text.bytes != NULL &&
+        !e->places[e->homes[value]].constant) {
+        *place = e->places[e->homes[value]];
+        return place->text;
+    }
     place->text = name_register(e, value);
     place->home = value;
     return place->text;

@@ -74,7 +74,7 @@ typedef struct lilac_ptx_emitter {
     lilac_simt_value *forced; /* constants that need a register */
     uint32_t forced_count, forced_capacity;
     uint32_t *pending;       /* by home: parallel copies that still read it; zero between copies */
-    lilac_simt_value *homes; /* lilac_simt_register_homes; NULL until the first wgmma */
+    lilac_simt_value *homes; /* lilac_simt_register_homes; NULL: the kernel has no wgmma */
     uint32_t labels;
     uint32_t schedule_barriers; /* so far */
     uint32_t policies;          /* by lilac_simt_evict: a set of the eviction policies in use */

@@ -76,10 +76,6 @@ static void mma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 /* Gives the results their registers: those of the accumulators, or copies. */
 static void tie_results(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     bool copied = false;
-    if (!e->homes) {
-        e->homes = lilac_arena_array(e->arena, lilac_simt_value, e->kernel->value_count + 1);
-        lilac_simt_register_homes(e->kernel, e->homes);
-    }
     for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_simt_value from = i->operands[k], to = i->result + k;
         if (e->homes[to] == e->homes[from] && !e->places[from].constant) {

@@ -13,6 +13,7 @@
  */
 #include "emit.h"
 
+#include <lilac/simt_matrix.h>
 #include <lilac/tensor_map.h>
 
 /* ---- source lines ----------------------------------------------------------------------- */
@@ -472,6 +473,20 @@ static uint32_t shared_alignment(const lilac_simt_module *module) {
     return 16;
 }
 
+static bool has_wgmma(const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        if (i->code == LILAC_SIMT_OP_WGMMA) {
+            return true;
+        }
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            if (has_wgmma(i->bodies[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Resets the state that belongs to one kernel. */
 static void begin_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) {
     e->places = lilac_arena_array(e->arena, lilac_ptx_place, kernel->value_count + 1);
@@ -482,6 +497,10 @@ static void begin_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     e->schedule_barriers = 0;
     e->policies = 0;
     e->homes = NULL;
+    if (lilac_arch_has(e->arch, LILAC_HAS_WGMMA) && has_wgmma(kernel->body)) {
+        e->homes = lilac_arena_array(e->arena, lilac_simt_value, kernel->value_count + 1);
+        lilac_simt_register_homes(kernel, e->homes);
+    }
     memset(e->zero, 0, sizeof e->zero);
     e->location = 0;
     e->file = NULL;

@@ -49,7 +49,11 @@ static void return_array(lilac_sim_decoder *d, uint32_t offset, uint32_t entry_b
 void lilac_sim_place_values(lilac_sim_decoder *d, lilac_simt_value first, uint32_t count) {
     for (lilac_simt_value v = first; v < first + count; v++) {
         lilac_sim_value *state = &d->values[v];
-        state->offset = lilac_sim_reserve_array(d, value_bytes(d, v));
+        /* A value that is kept to the end may be in use when the next iteration of a loop begins: its
+         * array must not be one that an earlier instruction of the body writes. */
+        state->offset = state->last_use == d->numbers
+                            ? new_array(d, value_bytes(d, v))
+                            : lilac_sim_reserve_array(d, value_bytes(d, v));
         state->placed = true;
         state->next = d->dying[state->last_use];
         d->dying[state->last_use] = v;

@@ -1,0 +1,219 @@
+/* dot: the layouts of matrix products.
+ *
+ * A dot is an anchor: the accumulator has the layout of the unit that computes the product
+ * (lilac/dot.h), and the layouts of A and B follow from it. So the component of an accumulator has that
+ * layout whatever its other members would like; memory operations in it are detached where that is
+ * cheaper. */
+#include "assign.h"
+
+#include <lilac/dot.h>
+
+enum { MOST_CHAIN = 64 };
+
+/* ---- the problem ---------------------------------------------------------------------------- */
+
+static lilac_matrix_type matrix_type(lilac_scalar scalar, bool tf32) {
+    switch (scalar) {
+    case LILAC_F16:
+        return LILAC_MATRIX_F16;
+    case LILAC_BF16:
+        return LILAC_MATRIX_BF16;
+    case LILAC_F32:
+        return tf32 ? LILAC_MATRIX_TF32 : LILAC_MATRIX_NONE;
+    case LILAC_F64:
+        return LILAC_MATRIX_F64;
+    case LILAC_F8E4M3FN:
+        return LILAC_MATRIX_E4M3;
+    case LILAC_F8E5M2:
+        return LILAC_MATRIX_E5M2;
+    case LILAC_I8:
+        return LILAC_MATRIX_S8;
+    default:
+        return LILAC_MATRIX_NONE;
+    }
+}
+
+static lilac_matrix_type accumulator_type(lilac_scalar scalar) {
+    return scalar == LILAC_F32   ? LILAC_MATRIX_F32
+           : scalar == LILAC_I32 ? LILAC_MATRIX_S32
+                                 : matrix_type(scalar, false);
+}
+
+static lilac_scalar scalar_of(const lilac_tile_type *type) {
+    return type->kind == LILAC_TILE_MEMDESC ? type->scalar : lilac_tile_element(type)->scalar;
+}
+
+bool lilac_engine_dot_problem(lilac_plan_dot_problem *problem, const lilac_tile_op *op,
+                              lilac_reason *why) {
+    const lilac_tile_type *a = op->operands[0].value->type, *b = op->operands[1].value->type;
+    const lilac_tile_type *d = op->results[0].type;
+    const lilac_name precision = lilac_tile_find_text(&op->attributes, "inputPrecision");
+    const bool tf32 = op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT ||
+                      (precision != NULL && strcmp(precision, "tf32") == 0);
+    if ((d->rank != 2 && d->rank != 3) || a->rank != d->rank || b->rank != d->rank) {
+        return lilac_layout_refuse(why, "a product of tensors of rank %u", d->rank);
+    }
+    const uint32_t row = d->rank - 2, column = d->rank - 1;
+    *problem = (lilac_plan_dot_problem){.rank = d->rank,
+                                        .batch_bits = d->rank == 3 ? log2_of(d->shape[0]) : 0,
+                                        .m_bits = log2_of(d->shape[row]),
+                                        .n_bits = log2_of(d->shape[column]),
+                                        .k_bits = log2_of(a->shape[column]),
+                                        .a = matrix_type(scalar_of(a), tf32),
+                                        .b = matrix_type(scalar_of(b), tf32),
+                                        .d = accumulator_type(scalar_of(d))};
+    return true;
+}
+
+/* ---- products whose operands are products ------------------------------------------------- */
+
+typedef struct chain_search {
+    const lilac_tile_value *seen[MOST_CHAIN];
+    uint32_t count;
+} chain_search;
+
+static bool is_dot(const lilac_tile_op *op) {
+    return lilac_layout_relation(op)->rule == RULE_DOT;
+}
+
+/* Is the value computed from the result of a dot in the same or an enclosing block? The accumulator
+ * that a loop carries does not count. */
+static bool comes_from_dot(chain_search *search, const lilac_tile_value *value) {
+    const lilac_tile_op *op = value->op;
+    for (uint32_t i = 0; i < search->count; i++) {
+        if (search->seen[i] == value) {
+            return false;
+        }
+    }
+    if (op == NULL || op->region_count != 0 || search->count == MOST_CHAIN ||
+        !lilac_tile_is_tensor(value->type)) {
+        return false;
+    }
+    search->seen[search->count++] = value;
+    if (is_dot(op)) {
+        return true;
+    }
+    bool found = false;
+    for (uint32_t i = 0; i < op->operand_count && !found; i++) {
+        found = comes_from_dot(search, op->operands[i].value);
+    }
+    return found;
+}
+
+/* Does a dot use the value as an operand, after further operations? */
+static bool goes_to_dot(chain_search *search, const lilac_tile_value *value) {
+    for (uint32_t i = 0; i < search->count; i++) {
+        if (search->seen[i] == value) {
+            return false;
+        }
+    }
+    if (search->count == MOST_CHAIN || !lilac_tile_is_tensor(value->type)) {
+        return false;
+    }
+    search->seen[search->count++] = value;
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *op = use->op;
+        if (is_dot(op) && use->index < 2) {
+            return true;
+        }
+        for (uint32_t i = 0; i < op->result_count && op->region_count == 0 && !is_dot(op); i++) {
+            if (goes_to_dot(search, &op->results[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_chained(const lilac_tile_op *op) {
+    chain_search from = {.count = 0}, to = {.count = 0};
+    return comes_from_dot(&from, op->operands[0].value) ||
+           comes_from_dot(&from, op->operands[1].value) || goes_to_dot(&to, &op->results[0]);
+}
+
+/* ---- the relation ---------------------------------------------------------------------------- */
+
+bool lilac_dot_transfer(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                        const lilac_layout *layout) {
+    (void)op;
+    *result = *layout;
+    return operand == 2;
+}
+
+static lilac_plan_dot_unit choose(lilac_matrix_shape *shape, const lilac_plan_dot_problem *problem,
+                                  const lilac_tile_op *op, const lilac_target *target) {
+    if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+        (void)lilac_plan_dot_choose_wgmma(shape, problem, target);
+        return LILAC_PLAN_DOT_WGMMA;
+    }
+    return lilac_plan_dot_choose(shape, problem, target);
+}
+
+uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
+                              const lilac_layout **result, uint32_t most) {
+    (void)order;
+    lilac_plan_dot_problem problem;
+    lilac_matrix_shape shape;
+    lilac_layout layout;
+    lilac_reason why;
+    if (most == 0 || !lilac_engine_dot_problem(&problem, op, &why)) {
+        return 0;
+    }
+    const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
+    if (!lilac_plan_dot_result_layout(&layout, &problem, unit, &shape, a->target, is_chained(op),
+                                      &why)) {
+        return 0;
+    }
+    result[0] = lilac_tile_intern_layout(a->module, &layout);
+    return 1;
+}
+
+/* The layout of an operand in registers for a layout of D; NULL: there is none. */
+const lilac_layout *lilac_dot_operand_layout(assignment *a, const lilac_tile_op *op,
+                                             uint32_t operand, const lilac_layout *d) {
+    lilac_plan_dot_problem problem;
+    lilac_matrix_shape shape;
+    lilac_layout_columns columns;
+    lilac_layout layout;
+    lilac_reason why;
+    if (!lilac_engine_dot_problem(&problem, op, &why) ||
+        !lilac_plan_columns_init(&columns, d, a->target, &why)) {
+        return NULL;
+    }
+    const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
+    if (!lilac_plan_dot_operand_layout(&layout, &problem, unit, &shape, &columns, operand, &why)) {
+        return NULL;
+    }
+    return lilac_tile_intern_layout(a->module, &layout);
+}
+
+/* Tensor cores compute the product at the same rate in all layouts that fit their instruction. */
+int64_t lilac_price_dot(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
+    lilac_plan_dot_problem problem;
+    lilac_matrix_shape shape;
+    lilac_plan_dot plan;
+    lilac_layout_columns columns[3];
+    const lilac_layout_columns *operands[2] = {NULL, NULL};
+    lilac_reason why;
+    if (!lilac_engine_dot_problem(&problem, op, &why) ||
+        !lilac_plan_columns_init(&columns[2], layout, a->target, &why)) {
+        return PRICE_IMPOSSIBLE;
+    }
+    const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
+    for (uint32_t i = 0; i < 2; i++) {
+        lilac_layout operand;
+        if (!lilac_tile_is_tensor(op->operands[i].value->type)) {
+            continue;
+        }
+        if (!lilac_plan_dot_operand_layout(&operand, &problem, unit, &shape, &columns[2], i,
+                                           &why) ||
+            !lilac_plan_columns_init(&columns[i], &operand, a->target, &why)) {
+            return PRICE_IMPOSSIBLE;
+        }
+        operands[i] = &columns[i];
+    }
+    return lilac_plan_dot_init(&plan, &problem, unit, &shape, operands[0], operands[1], &columns[2],
+                               &why)
+               ? 0
+               : PRICE_IMPOSSIBLE;
+}
