@@ -4,6 +4,7 @@
  *   products.c     the matrix products that stay in flight over the back edge
  *   depth.c        the number of buffers
  *   rings.c        the rewriting: rings, copies ahead, waits
+ *   fences.c       fences that order nothing any more
  *   remove_dead.c  operations and carried values that nothing uses any more */
 #ifndef LILAC_ENGINE_PIPELINE_H
 #define LILAC_ENGINE_PIPELINE_H
@@ -91,6 +92,9 @@ lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicat
 /* Sets an attribute of type i32. */
 void lilac_pipeline_set_integer(const pipeline *p, lilac_tile_op *op, const char *name,
                                 int64_t value);
+
+/* fences.c */
+void lilac_pipeline_remove_fences(const pipeline *p);
 
 /* remove_dead.c */
 /* Removes operations without effects whose results nothing uses, and carried values likewise, from the

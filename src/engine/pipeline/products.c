@@ -108,34 +108,38 @@ static lilac_tile_value *make_condition(const pipeline *p) {
 
 void lilac_pipeline_guard(pipeline *p) {
     lilac_tile_op *loop = p->loop;
-    const uint32_t count = loop->result_count;
+    uint32_t count = 0;
     if (p->trips_known) {
         return;
     }
     lilac_tile_value *condition = make_condition(p);
-    const lilac_tile_type **types = lilac_arena_array(p->arena, const lilac_tile_type *, count + 1);
-    lilac_tile_value **values = lilac_arena_array(p->arena, lilac_tile_value *, count + 1);
-    for (uint32_t i = 0; i < count; i++) {
-        types[i] = loop->results[i].type;
-        values[i] = lilac_tile_init(loop, i);
+    const lilac_tile_type **types =
+        lilac_arena_array(p->arena, const lilac_tile_type *, loop->result_count + 1);
+    lilac_tile_value **used =
+        lilac_arena_array(p->arena, lilac_tile_value *, loop->result_count + 1);
+    lilac_tile_value **inits =
+        lilac_arena_array(p->arena, lilac_tile_value *, loop->result_count + 1);
+    for (uint32_t i = 0; i < loop->result_count; i++) {
+        if (loop->results[i].uses != NULL) {
+            used[count] = &loop->results[i];
+            types[count] = loop->results[i].type;
+            inits[count++] = lilac_tile_init(loop, i);
+        }
     }
     lilac_tile_op *guard = lilac_tile_op_create(p->module, LILAC_TILE_OP_SCF_IF, 1, &condition,
                                                 count, types, 2, loop->location);
     guard->position = loop->position;
     for (uint32_t i = 0; i < count; i++) {
-        guard->results[i].name = loop->results[i].name;
-        lilac_tile_replace_uses(&loop->results[i], &guard->results[i]);
+        guard->results[i].name = used[i]->name;
+        lilac_tile_replace_uses(used[i], &guard->results[i]);
     }
     lilac_tile_insert_before(loop, guard);
     lilac_tile_block *then = lilac_tile_block_create(p->module, guard->regions[0]);
     lilac_tile_block *otherwise = lilac_tile_block_create(p->module, guard->regions[1]);
-    lilac_tile_append(otherwise, make_yield(p, count, values));
+    lilac_tile_append(otherwise, make_yield(p, count, inits));
     lilac_tile_detach(loop);
     lilac_tile_append(then, loop);
-    for (uint32_t i = 0; i < count; i++) {
-        values[i] = &loop->results[i];
-    }
-    lilac_tile_append(then, make_yield(p, count, values));
+    lilac_tile_append(then, make_yield(p, count, used));
     p->guarded = true;
 }
 

@@ -421,37 +421,6 @@ static void finish(const pipeline *p) {
     }
 }
 
-static bool is_ring(const pipeline *p, const lilac_tile_value *memory) {
-    uint32_t first, end;
-    bool found = memory->type->kind != LILAC_TILE_MEMDESC;
-    while (!found && memory->op != NULL && lilac_tile_view_operands(memory->op, &first, &end)) {
-        memory = memory->op->operands[first].value;
-    }
-    for (uint32_t i = 0; !found && i < p->load_count; i++) {
-        found = memory == p->loads[i].ring;
-    }
-    return found;
-}
-
-/* Products whose operands are all in rings need no fence: copies are no ordinary stores. */
-static void remove_fences(const pipeline *p) {
-    lilac_tile_block *body = p->loop->regions[0]->first;
-    bool rings = true;
-    for (lilac_tile_op *op = body->first; op != NULL; op = op->next) {
-        if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
-            rings &= is_ring(p, op->operands[0].value) && is_ring(p, op->operands[1].value);
-        } else {
-            rings &= op->region_count == 0;
-        }
-    }
-    for (lilac_tile_op *op = body->first, *next; rings && op != NULL; op = next) {
-        next = op->next;
-        if (op->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED) {
-            lilac_tile_remove(op);
-        }
-    }
-}
-
 /* ---- the rewriting ----------------------------------------------------------------------------- */
 
 static void list_ahead(rewriting *r) {
@@ -489,6 +458,6 @@ void lilac_pipeline_rewrite(pipeline *p) {
     rewrite_body(&r);
     finish(p);
     lilac_pipeline_remove_dead(p);
-    remove_fences(p);
+    lilac_pipeline_remove_fences(p);
     lilac_tile_mapping_destroy(r.mapping);
 }
