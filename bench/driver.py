@@ -43,7 +43,7 @@ def assemble(ptxas, device, ptx):
             raise LilacError("ptxas refuses the PTX:\n" + report)
         registers = re.search(r"Used (\d+) registers", report)
         spills = sum(int(n) for n in re.findall(r"(\d+) bytes spill", report))
-        warnings = [line for line in report.splitlines() if "warning" in line]
+        warnings = [line for line in report.splitlines() if "warning" in line or "(C75" in line]
         return (cubin.read_bytes(), int(registers.group(1)) if registers else -1, spills, seconds,
                 warnings)
 

@@ -137,6 +137,10 @@ lilac_engine_hoist_assertions(lilac_tile_module *module, const lilac_target *tar
  * operations that move with their results. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Exchanges the operands of products, A·B = (Bᵀ·Aᵀ)ᵀ, where wgmma then reads them as they are. Never
+ * fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_orient_dots(lilac_tile_module *module,
+                                                       const lilac_target *target, bool *changed);
 /* Gives products that wgmma computes operands in shared memory: ttng.warp_group_dot. Products of
  * tensors that have layouts stay. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_select_dots(lilac_tile_module *module,

@@ -692,8 +692,9 @@ LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
 /* Removes barriers for shared memory that order no conflicting accesses, because there are none or
  * because other barriers order them. Relies on the annotations of shared memory. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
-/* Reorders loop bodies of pure operations, loads and stores from operation by operation to element
- * by element, where that lowers register pressure. */
+/* Reorders loop bodies of pure operations, loads and stores, and long computations that depend on no load, from
+ * operation by operation to element by element, where that lowers register pressure. Assumes code without
+ * unused values. */
 LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
 /* Sets kernel->min_blocks where a number of resident blocks is known to be better than the
  * assembler's own choice; otherwise 0. */
@@ -705,10 +706,16 @@ LILAC_API bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel);
  * operands, where a body has more live predicates than predicate registers. */
 LILAC_API bool lilac_simt_opt_rematerialize_predicates(lilac_simt_kernel *kernel);
 
-/* An estimate of the 32-bit registers of a thread: the largest number of live words when each value
- * is computed just before its first use. With `late` this includes loads that are the same in all
- * blocks; otherwise every load stays at its position in the text. */
-LILAC_API uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late);
+typedef enum lilac_simt_pressure_order {
+    LILAC_SIMT_PRESSURE_TEXT,  /* as the instructions stand */
+    LILAC_SIMT_PRESSURE_EARLY, /* each pure value just before its first use, loads as they stand */
+    LILAC_SIMT_PRESSURE_LATE   /* the same, and loads of the same addresses in all blocks, too */
+} lilac_simt_pressure_order;
+
+/* An estimate of the 32-bit registers of a thread: the largest number of live words if the instructions are
+ * executed in that order. */
+LILAC_API uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel,
+                                       lilac_simt_pressure_order order);
 /* The number of blocks of the kernel that fit on a multiprocessor at that register pressure. */
 LILAC_API uint32_t lilac_simt_resident_blocks(const lilac_simt_kernel *kernel, uint32_t pressure);
 

@@ -240,8 +240,14 @@ static void quotient(lilac_axis_facts *result, const lilac_axis_facts *a, const 
     result->non_negative = a->non_negative && (is_unsigned || b->non_negative);
 }
 
+/* The divisor of a scalar that is not constant is taken to be positive: kernels compute the number of
+ * their tile as program // group, with a group size that no operation bounds from below. Triton's
+ * analysis takes all numbers to be positive. */
 static void facts_quotient(lilac_axis_facts *result, const lilac_axis_operation *in) {
     quotient(result, in->a, in->b, false, in->a->non_negative);
+    if (!lilac_tile_is_tensor(in->type) && !in->b->constant) {
+        result->non_negative = in->a->non_negative;
+    }
     result->constant = false;
 }
 

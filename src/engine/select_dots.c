@@ -13,15 +13,14 @@
  *
  * Eight-bit floats with a limit of the products that may be added inexactly (maxNumImpreciseAcc) are
  * left to mma.sync: wgmma adds them with about 14 bits. */
-#include "internal.h"
+#include "dot_operands.h"
 
 #include <lilac/tile_loops.h>
-
-#include <string.h>
 
 typedef struct selection {
     lilac_tile_module *module;
     const lilac_target *target;
+    lilac_axis_analysis axis;
     bool changed;
 } selection;
 
@@ -30,24 +29,6 @@ static bool needs_exact_sums(const lilac_tile_op *op, const lilac_plan_dot_probl
     const int64_t limit = lilac_tile_find_integer(&op->attributes, "maxNumImpreciseAcc", 0);
     return lilac_matrix_type_bits(problem->a) == 8 && problem->d == LILAC_MATRIX_F32 && limit > 0 &&
            limit <= INT64_C(1) << problem->k_bits;
-}
-
-static bool is_transposition(const lilac_tile_op *op) {
-    if (op == NULL || op->code != LILAC_TILE_OP_TT_TRANS || op->results[0].type->rank != 2) {
-        return false;
-    }
-    const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
-    return order != NULL && order->count == 2 && order->integers[0] == 1;
-}
-
-/* Is the tensor in memory already, but for transpositions? */
-static bool is_loaded(const lilac_tile_value *value) {
-    while (is_transposition(value->op)) {
-        value = value->op->operands[0].value;
-    }
-    return value->op != NULL && (value->op->code == LILAC_TILE_OP_TT_LOAD ||
-                                 value->op->code == LILAC_TILE_OP_TT_DESCRIPTOR_LOAD ||
-                                 value->op->code == LILAC_TILE_OP_TT_DESCRIPTOR_GATHER);
 }
 
 /* Inserts an operation where its operand is defined, if that is in a block around `user`; else before
@@ -80,7 +61,7 @@ static lilac_tile_value *transpose_memory(selection *s, lilac_tile_value *memory
 
 /* The memory that holds a tensor, which the operation `user` reads. */
 static lilac_tile_value *store(selection *s, lilac_tile_value *value, lilac_tile_op *user) {
-    if (is_transposition(value->op)) {
+    if (lilac_dot_is_transposition(value->op)) {
         const lilac_tile_op *transposition = value->op;
         return transpose_memory(s, store(s, transposition->operands[0].value, user), transposition);
     }
@@ -96,7 +77,11 @@ static lilac_tile_value *store(selection *s, lilac_tile_value *value, lilac_tile
     lilac_tile_op *fence = lilac_tile_op_create(s->module, LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED, 0,
                                                 NULL, 0, NULL, 0, user->location);
     insert(alloc, value, user);
+    const lilac_tile_attribute own_block = {.kind = LILAC_TILE_ATTR_BOOL,
+                                            .name = lilac_intern_string(s->module->context, "bCluster"),
+                                            .type = lilac_tile_scalar(s->module, LILAC_I1)};
     fence->position = user->position;
+    lilac_tile_set_attribute(s->module, &fence->attributes, &own_block);
     lilac_tile_insert_after(alloc, fence);
     return &alloc->results[0];
 }
@@ -110,11 +95,21 @@ static void set_integer(lilac_tile_module *module, lilac_tile_op *op, const char
     lilac_tile_set_attribute(module, &op->attributes, &attribute);
 }
 
+/* A tensor that is computed where the product is, and one that shared memory cannot hold as wgmma reads
+ * it: with k contiguous, unless its elements have 16 bits. */
+static bool is_in_registers(const selection *s, const lilac_tile_op *op,
+                            const lilac_tile_value *value) {
+    if (!lilac_dot_is_loaded(value)) {
+        return value->op != NULL && value->op->parent == op->parent;
+    }
+    return lilac_tile_element_bits(value->type) != 16 &&
+           !lilac_dot_is_contiguous(&s->axis, value, 1) && lilac_dot_is_contiguous(&s->axis, value, 0);
+}
+
 static void select_wgmma(selection *s, lilac_tile_op *op) {
     lilac_tile_value *values[3] = {op->operands[0].value, op->operands[1].value,
                                    op->operands[2].value};
-    if (is_loaded(values[0]) ||
-        (values[0]->op != NULL && values[0]->op->parent != op->parent)) {
+    if (!is_in_registers(s, op, values[0])) {
         values[0] = store(s, values[0], op);
     }
     values[1] = store(s, values[1], op);
@@ -157,11 +152,12 @@ bool lilac_engine_select_dots(lilac_tile_module *module, const lilac_target *tar
     selection s = {.module = module, .target = target};
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next) {
-        if (function->body != NULL) {
+        if (function->body != NULL && lilac_dot_is_used(function)) {
+            lilac_arena *arena = lilac_arena_create();
+            lilac_engine_axis_facts(&s.axis, arena, function);
             visit_region(&s, function->body);
-            if (s.changed) {
-                lilac_tile_number(function);
-            }
+            lilac_tile_number(function);
+            lilac_arena_destroy(arena);
         }
     }
     *changed = s.changed;

@@ -5,10 +5,10 @@
  *
  * Without this number an assembler balances registers against blocks by rules of its own. With it,
  * the assembler uses all registers that this number of blocks allows if the schedule gets shorter.
- * Two kinds of kernels get a number; all others, and clusters, get none.
+ * Three kinds of kernels get a number; all others, and clusters, get none.
  *
- * Kernels with barriers. The assembler may use one register more than leaves space for another
- * block:
+ * Kernels with barriers, of blocks of several warps. The assembler may use one register more than leaves
+ * space for another block:
  *
  *     66 registers of 512 threads    1 block of 65536 / (72 · 512)
  *     64 registers                   2 blocks
@@ -36,18 +36,19 @@
  * to have no gaps: if the pipes are busy for a share of the time that memory is, the warps must not
  * fall below that share of five eighths. Close to the most blocks no number is given, as above.
  *
+ * The same holds for code without loops and barriers in which at least ROW loads come after
+ * exchanges between lanes, such as weights after the sum of a row: with registers for them the
+ * assembler issues these loads first.
+ *
  * Straight-line code of whose blocks the registers hold at most an eighth of the most warps. Such blocks
  * leave gaps in the pipes, and a block that is alone overlaps its loads with nothing. Let w be the time that
- * the pipes need without gaps, and s that of the spills with another block: a store and a load for each
- * word. With b blocks of n warps, of the `full` that have no gaps, arithmetic needs
+ * the pipes need without gaps, and s that of the spills with another block: a store and a load for each word
+ * that is too many in the order of the text or, if that is more, in the order of the uses. With b blocks of n
+ * warps, of the `full` that have no gaps, arithmetic needs
  *
  *     w · full / (b · n)     instead     (w + s) · full / ((b + 1) · n)
  *
  * If the first one exceeds the time of memory and the second is a fifth less, the kernel gets b + 1 blocks.
- *
- * The same holds for code without loops and barriers in which at least ROW loads come after
- * exchanges between lanes, such as weights after the sum of a row: with registers for them the
- * assembler issues these loads first.
  */
 #include "internal.h"
 
@@ -69,7 +70,10 @@ bool lilac_simt_waits(const lilac_simt_body *body) {
     return false;
 }
 
-enum { ROW = 4 /* loads of an iteration that are kept together from this number on */ };
+enum {
+    ROW = 4,       /* loads of an iteration that are kept together from this number on */
+    PARTITIONS = 4 /* of a multiprocessor, with a register file each */
+};
 
 /* Cost of one iteration of a loop for a warp, in 1/16 clocks: of the pipes and of the bandwidth. */
 typedef struct iteration {
@@ -168,9 +172,16 @@ static bool is_near_most(const lilac_simt_kernel *kernel, uint32_t blocks) {
     return 4 * blocks * kernel->num_warps > 3 * kernel->module->arch->resident_warps;
 }
 
+/* The resident blocks whose warps divide evenly among the partitions. The assembler limits registers to what
+ * the fullest partition has: 21 blocks of one warp have the registers of 24. */
+static uint32_t even_blocks(const lilac_simt_kernel *kernel, uint32_t pressure) {
+    const uint32_t warps = lilac_simt_resident_blocks(kernel, pressure) * kernel->num_warps;
+    return warps / PARTITIONS * PARTITIONS / kernel->num_warps;
+}
+
 static uint32_t with_barriers(const lilac_simt_kernel *kernel) {
-    uint32_t late = lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, true));
-    uint32_t early = lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, false));
+    uint32_t late = even_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_LATE));
+    uint32_t early = even_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
     return late > early && late > 1 && !is_near_most(kernel, late) ? late : 0;
 }
 
@@ -183,7 +194,8 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
         busiest.memory += all.memory;
         busiest.loads += all.loads;
     }
-    uint32_t blocks = lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, false));
+    uint32_t blocks =
+        lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
     if (busiest.loads < ROW || is_near_most(kernel, blocks)) {
         return 0;
     }
@@ -215,7 +227,7 @@ static uint32_t words_for(const lilac_simt_kernel *kernel, uint32_t blocks, uint
 static uint32_t with_spills(const lilac_simt_kernel *kernel) {
     const lilac_arch *arch = kernel->module->arch;
     const uint32_t full = 5 * arch->resident_warps / 8;
-    const uint32_t pressure = lilac_simt_pressure(kernel, false);
+    const uint32_t pressure = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
     const uint32_t blocks = lilac_simt_resident_blocks(kernel, pressure);
     iteration busiest = {0, 0, 0}, all = {0, 0, 0};
     if (blocks == 0 || 8 * blocks * kernel->num_warps > arch->resident_warps ||
@@ -223,11 +235,13 @@ static uint32_t with_spills(const lilac_simt_kernel *kernel) {
         return 0;
     }
     const uint32_t words = words_for(kernel, blocks + 1, pressure);
-    const uint64_t spills = UINT64_C(2) * (pressure - words) * arch->costs->global;
+    const uint32_t text = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_TEXT);
+    const uint32_t spilled = (text > pressure ? text : pressure) - words;
+    const uint64_t spills = UINT64_C(2) * spilled * arch->costs->global;
     const uint64_t gaps = all.work * full * (blocks + 1);
     const uint64_t fewer = (all.work + spills) * full * blocks;
     const bool busy = all.work * full > all.memory * blocks * kernel->num_warps;
-    return busy && 2 * (pressure - words) <= words && 5 * fewer <= 4 * gaps ? blocks + 1 : 0;
+    return busy && 2 * spilled <= words && 5 * fewer <= 4 * gaps ? blocks + 1 : 0;
 }
 
 bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
@@ -236,7 +250,8 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
         return false; /* their registers are budgeted: see set_max_registers */
     }
     if (kernel->num_ctas == 1) {
-        blocks = lilac_simt_waits(kernel->body) ? with_barriers(kernel) : 0;
+        const bool waits = kernel->num_warps > 1 && lilac_simt_waits(kernel->body);
+        blocks = waits ? with_barriers(kernel) : 0;
         blocks = blocks > 0 ? blocks : with_whole_loads(kernel);
         blocks = blocks > 0 ? blocks : with_spills(kernel);
     }

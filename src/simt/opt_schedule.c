@@ -1,5 +1,4 @@
-/* Order of instructions: the body of a loop is ordered element by element, not operation by
- * operation.
+/* Order of instructions: element by element, not operation by operation.
  *
  * The lowering emits each operation for all registers of a tensor before the next operation:
  *
@@ -11,26 +10,43 @@
  *     yield %s, %t                             yield %s, %t
  *
  * Assemblers start from the order of the text. In the right order fewer values are live at the
- * same time, so the code needs fewer registers. Loads and stores keep their order. Each
- * instruction follows its operands, placed depth first. A carried value is placed before the first
- * store that depends on loads at least as late as its own; other carried values are placed at the
- * end, in order.
+ * same time, so the code needs fewer registers. Instructions with an effect, among them loads, keep their
+ * order. Each instruction follows its operands, placed depth first.
  *
- * Only bodies of pure instructions and of loads and stores of global memory are ordered: the
- * lowering chose the order of reductions and exchanges. And only bodies whose live words limit the
- * threads of a multiprocessor to less than half and which the new order relieves of an eighth of
- * them or more: elsewhere assemblers generate the same code from both orders. */
+ * Bodies of loops that consist of pure instructions and of loads and stores of global memory are ordered as a
+ * whole. A carried value is placed before the first store that depends on loads at least as late as its own;
+ * other carried values are placed at the end, in order.
+ *
+ * In all other bodies the lowering chose the order of reductions and exchanges, and an assembler delays loads
+ * by itself. There only long computations move that depend on no load and no other effect, such as the random
+ * numbers of dropout. Their operations are placed where the first result is used:
+ *
+ *     %p = round %i   %q = round %j            %x = ld   %y = ld
+ *     %r = round %p   %s = round %q     →      %p = round %i   %r = round %p   %c = fmul %x, %r
+ *     %x = ld   %y = ld                        %q = round %j   %s = round %q   %d = fmul %y, %s
+ *     %c = fmul %x, %r   %d = fmul %y, %s
+ *
+ * Values that are uniform, such as the seed, do not count as loaded. An instruction with bodies stays behind
+ * all instructions that precede it.
+ *
+ * A body is ordered only if its live words limit the threads of a multiprocessor to less than half and the new
+ * order relieves it of an eighth of them or more: elsewhere assemblers generate the same code from both
+ * orders. */
 #include "internal.h"
 
 #include <string.h>
 
-enum { LEAST = 64 }; /* fewer instructions are not ordered */
+enum {
+    LEAST = 64, /* a body of fewer instructions is not ordered as a whole */
+    LONG = 1024 /* at least as many instructions depend on no load; ptxas orders fewer by itself */
+};
 
 typedef lilac_simt_instruction instruction;
 
 typedef struct sorter {
     const lilac_simt_kernel *kernel;
     const lilac_simt_body *body;
+    bool whole;         /* all pure instructions move, not only those that depend on no load */
     instruction **list; /* the body's instructions */
     uint32_t count;
     uint32_t *place;  /* of values of this body: 1 + the index of their instruction in the list */
@@ -50,16 +66,15 @@ static bool is_effect(const instruction *i) {
            (i->next == NULL && lilac_simt_has_trait(i->code, LILAC_SIMT_TERMINATOR));
 }
 
-/* The number of instructions of the body; 0 if it has one that is not ordered. */
-static uint32_t plain_length(const lilac_simt_body *body) {
-    uint32_t count = 0;
+/* Counts the instructions of the body. Returns whether it can be ordered as a whole. */
+static bool is_plain(const lilac_simt_body *body, uint32_t *count) {
+    bool plain = body->parent != NULL && body->parent->code == LILAC_SIMT_OP_LOOP;
+    *count = 0;
     for (const instruction *i = body->first; i != NULL; i = i->next) {
-        if (i->body_count > 0 || !(is_pure(i) || is_effect(i))) {
-            return 0;
-        }
-        count++;
+        plain &= i->body_count == 0 && (is_pure(i) || is_effect(i));
+        (*count)++;
     }
-    return count;
+    return plain;
 }
 
 /* 1 + the index of the instruction that defines operand k, if that is in this body and not placed. */
@@ -97,7 +112,22 @@ static void find_latest_loads(sorter *s) {
                 latest = s->latest[from - 1];
             }
         }
-        s->latest[at] = i->code == LILAC_SIMT_OP_LD_GLOBAL ? at + 1 : latest;
+        bool loads = !is_pure(i) && i->result_count > 0 &&
+                     (s->whole || !s->kernel->values[i->result].uniform);
+        s->latest[at] = loads ? at + 1 : latest;
+    }
+}
+
+static bool is_movable(const sorter *s, uint32_t at) {
+    return is_pure(s->list[at]) && (s->whole || s->latest[at] == 0);
+}
+
+/* Places the instructions before an instruction with bodies, which may use all of their results. */
+static void put_all_before(sorter *s, uint32_t end) {
+    for (uint32_t at = 0; at < end; at++) {
+        if (!s->placed[at]) {
+            put(s, at);
+        }
     }
 }
 
@@ -106,10 +136,14 @@ static bool put_in_order(sorter *s) {
     const instruction *end = s->list[s->count - 1];
     for (uint32_t at = 0; at < s->count; at++) {
         const instruction *i = s->list[at];
-        if (is_pure(i)) {
+        if (is_movable(s, at)) {
             continue;
         }
-        for (uint32_t k = 0; i->code == LILAC_SIMT_OP_ST_GLOBAL && k < end->operand_count; k++) {
+        if (i->body_count > 0) {
+            put_all_before(s, at);
+        }
+        for (uint32_t k = 0;
+             s->whole && i->code == LILAC_SIMT_OP_ST_GLOBAL && k < end->operand_count; k++) {
             uint32_t carried = pending(s, end->operands[k]);
             if (carried != 0 && s->latest[carried - 1] <= s->latest[at]) {
                 put(s, carried - 1);
@@ -149,7 +183,22 @@ static uint32_t most_words(sorter *s, const uint32_t *order) {
     return most;
 }
 
-static bool sort(lilac_simt_kernel *kernel, lilac_simt_body *body, uint32_t count) {
+static bool is_worthwhile(sorter *s) {
+    const lilac_arch *arch = s->kernel->module->arch;
+    uint32_t movable = 0;
+    uint32_t before = most_words(s, NULL);
+    if (before * arch->resident_warps * arch->warp_size <= 2 * arch->registers) {
+        return false;
+    }
+    find_latest_loads(s);
+    for (uint32_t at = 0; at < s->count; at++) {
+        movable += is_movable(s, at);
+    }
+    return (s->whole || movable >= LONG) && put_in_order(s) &&
+           8 * most_words(s, s->order) <= 7 * before;
+}
+
+static bool sort(lilac_simt_kernel *kernel, lilac_simt_body *body, uint32_t count, bool whole) {
     size_t words = (size_t)count * 4 + kernel->value_count;
     uint32_t *memory = lilac_heap_grow(NULL, sizeof *memory * words);
     uint8_t *bytes = lilac_heap_grow(NULL, (size_t)count + kernel->value_count);
@@ -157,6 +206,7 @@ static bool sort(lilac_simt_kernel *kernel, lilac_simt_body *body, uint32_t coun
     memset(bytes, 0, (size_t)count + kernel->value_count);
     sorter s = {.kernel = kernel,
                 .body = body,
+                .whole = whole,
                 .list = lilac_heap_grow(NULL, sizeof *s.list * count),
                 .place = memory,
                 .latest = memory + kernel->value_count,
@@ -170,12 +220,7 @@ static bool sort(lilac_simt_kernel *kernel, lilac_simt_body *body, uint32_t coun
         }
         s.list[s.count++] = i;
     }
-    find_latest_loads(&s);
-    bool whole = put_in_order(&s);
-    const lilac_arch *arch = kernel->module->arch;
-    uint32_t before = most_words(&s, NULL);
-    bool many = before * arch->resident_warps * arch->warp_size > 2 * arch->registers;
-    bool better = whole && many && 8 * most_words(&s, s.order) <= 7 * before;
+    bool better = is_worthwhile(&s);
     for (uint32_t at = 0; better && at + 1 < count; at++) {
         lilac_simt_move(kernel, s.list[s.order[at]], s.list[count - 1]);
     }
@@ -192,11 +237,9 @@ static bool order_body(lilac_simt_kernel *kernel, lilac_simt_body *body) {
             changed |= order_body(kernel, i->bodies[k]);
         }
     }
-    if (body->parent == NULL || body->parent->code != LILAC_SIMT_OP_LOOP) {
-        return changed;
-    }
-    uint32_t count = plain_length(body);
-    return (count >= LEAST && sort(kernel, body, count)) || changed;
+    uint32_t count;
+    bool whole = is_plain(body, &count);
+    return (count >= (whole ? LEAST : LONG) && sort(kernel, body, count, whole)) || changed;
 }
 
 bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel) {

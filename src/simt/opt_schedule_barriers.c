@@ -81,7 +81,8 @@ static lilac_simt_instruction *next_row(row_search *s, lilac_simt_instruction *f
 
 static bool leaves_blocks(const lilac_simt_kernel *kernel) {
     return !lilac_simt_waits(kernel->body) &&
-           lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, false)) > 1;
+           lilac_simt_resident_blocks(kernel,
+                                      lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY)) > 1;
 }
 
 bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel) {

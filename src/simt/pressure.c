@@ -17,6 +17,9 @@
  * cache, so an assembler may issue them late at no cost. If the caller asks for that, such loads
  * are placed as pure instructions are, but never past a barrier, a loop or the next row of stores.
  *
+ * The order of the text is of use, too: an assembler does not always find the better one, so the larger of both
+ * estimates bounds the spills of a limit.
+ *
  * One backward walk over this order counts live words. A value takes the words of its type. These
  * take none: constants, parameters (constant bank), uniform integers (uniform registers), and
  * values that are another name of a value. Seven predicates have registers of their own; further
@@ -54,7 +57,7 @@ typedef struct counter {
     uint8_t *placed; /* of values: their instruction is in the order already */
     uint8_t *alive;
     uint8_t *varies; /* of values: may differ between blocks */
-    bool late;
+    bool late, text;
     bool blocks;         /* some value differs between blocks */
     instruction **order; /* of the open bodies, concatenated */
     uint32_t order_count, order_capacity;
@@ -228,8 +231,8 @@ static bool is_late_load(const counter *c, const instruction *i) {
 }
 
 static bool waits(const counter *c, const instruction *i) {
-    return (lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) && i->result_count > 0) ||
-           is_late_load(c, i);
+    bool pure = lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) && i->result_count > 0;
+    return !c->text && (pure || is_late_load(c, i));
 }
 
 /* The definition of operand k where it has yet to be placed in this body, else NULL. */
@@ -387,12 +390,13 @@ static void find_apart(counter *c, const lilac_simt_body *body) {
     }
 }
 
-uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, bool late) {
+uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, lilac_simt_pressure_order order) {
     size_t size = 3 * (size_t)kernel->value_count;
     uint8_t *memory = lilac_heap_grow(NULL, size);
     memset(memory, 0, size);
     counter c = {.kernel = kernel,
-                 .late = late,
+                 .late = order == LILAC_SIMT_PRESSURE_LATE,
+                 .text = order == LILAC_SIMT_PRESSURE_TEXT,
                  .placed = memory,
                  .alive = memory + kernel->value_count,
                  .varies = memory + 2 * (size_t)kernel->value_count};

@@ -67,7 +67,8 @@ static void close(writing *w) {
 static uint32_t pressure(const char *body, bool late) {
     writing w;
     open(&w, 4, body);
-    uint32_t words = lilac_simt_pressure(w.module->kernels, late);
+    uint32_t words = lilac_simt_pressure(w.module->kernels, late ? LILAC_SIMT_PRESSURE_LATE
+                                                                 : LILAC_SIMT_PRESSURE_EARLY);
     close(&w);
     return words;
 }
@@ -148,8 +149,8 @@ static void check_told(const writing *w, size_t number, uint32_t blocks) {
     uint32_t found = said ? (uint32_t)strtoul(said + 14, NULL, 10) : 0;
     if (found != blocks) {
         fail_msg("case %zu: %u blocks, not %u, with words %u early, %u late", number, found, blocks,
-                 lilac_simt_pressure(w->module->kernels, false),
-                 lilac_simt_pressure(w->module->kernels, true));
+                 lilac_simt_pressure(w->module->kernels, LILAC_SIMT_PRESSURE_EARLY),
+                 lilac_simt_pressure(w->module->kernels, LILAC_SIMT_PRESSURE_LATE));
     }
 }
 

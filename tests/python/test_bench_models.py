@@ -186,6 +186,31 @@ def torch():
     return pytest.importorskip("torch")
 
 
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float32", "int64", "complex128"])
+def test_copies_keep_values_strides_and_alignment(torch, dtype):
+    from lilac.bench.models.capture import ALIGNMENT, copies, store
+
+    whole = torch.arange(600).to(getattr(torch, dtype))
+    views = [whole[first:first + 500] for first in range(17)]
+    views += [whole[5:].as_strided((7, 9), (40, 2)), whole[3:3], whole[9], whole[1:2].expand(6)]
+    views += [whole[7:87].view(8, 10).T]
+    for made in copies(views), copies(store(views)):
+        for copy, view in zip(made, views):
+            assert (copy.size(), copy.stride(), copy.dtype) == (view.size(), view.stride(), view.dtype)
+            assert torch.equal(copy, view)
+            if view.numel():
+                assert copy.data_ptr() % ALIGNMENT == view.data_ptr() % ALIGNMENT
+                assert copy.untyped_storage().data_ptr() != whole.untyped_storage().data_ptr()
+
+
+def test_a_tensor_that_is_passed_twice_remains_one_tensor(torch):
+    from lilac.bench.models.capture import copies
+
+    x = torch.zeros(8)
+    first, number, second = copies((x, 5, x))
+    assert first is second and first is not x and number == 5
+
+
 def noise_only(torch, *, reverse=False, wrong=0.0):
     """A kernel whose second result consists of rounding errors: the mean of a layer norm's output. Reversed, its
     sums have another order. `wrong` is added to all means."""

@@ -1,6 +1,7 @@
 /* The order of a loop's body: random bodies, written operation by operation over many elements,
  * compute the same after the pass; loads and stores keep their order; and where it says that fewer
- * values are alive, an element's store follows its last operation. */
+ * values are alive, an element's store follows its last operation. The same of straight-line code, in which
+ * only computations that depend on no load move. */
 #include <lilac/sim.h>
 
 #include "support/run_in_out.h"
@@ -74,7 +75,7 @@ static lilac_simt_module *read_module(lilac_context *context, const lilac_text *
     uint32_t source = lilac_source_add(context, "order", text->bytes, text->length);
     lilac_simt_module *module = lilac_simt_read(context, source);
     if (module == NULL || !lilac_simt_verify(module)) {
-        fprintf(stderr, "%s", text->bytes);
+        print_diagnostics(context);
         fail();
     }
     return module;
@@ -198,11 +199,138 @@ static void by_element(void **state) {
     lilac_text_clear(&text);
 }
 
+/* Straight-line code: `rounds` integer operations on each of `elements` values, which start with a number of
+ * the thread or, if `loaded`, of memory; operation by operation. Loads follow, then products of both. With
+ * `branch` an if reads some values in the middle. */
+typedef struct chains {
+    uint32_t elements, rounds;
+    bool loaded, branch;
+} chains;
+
+static void generate_rounds(lilac_text *out, lilac_random *random, const chains *c) {
+    for (uint32_t layer = 1; layer <= c->rounds; layer++) {
+        static const char *const names[] = {"add", "mul", "sub", "xor"};
+        const char *name = names[lilac_random_below(random, 4)];
+        uint32_t from = layer - 1 - (uint32_t)lilac_random_below(random, layer < 4 ? layer : 4);
+        for (uint32_t e = 0; e < c->elements; e++) {
+            lilac_text_printf(out, "%%i%u_%u = %s %%i%u_%u, %%i%u_%u : i32\n", layer, e, name,
+                              layer - 1, e, from, e);
+        }
+        if (c->branch && layer == c->rounds / 2) {
+            lilac_text_printf(out,
+                              "%%some = cmp lt %%z, %%n : i1\nif %%some {\n"
+                              "st.global [%%out + 188], (%%i%u_5)\nyield\n} else {\nyield\n}\n",
+                              layer);
+        }
+    }
+}
+
+static void generate_chains(lilac_text *out, uint64_t seed, const chains *c) {
+    lilac_random random;
+    lilac_random_seed(&random, seed);
+    lilac_text_puts(out, head);
+    for (uint32_t e = 0; e < c->elements; e++) {
+        lilac_text_printf(out, "%%k%u = const %u : i32\n", e, 3 * e + 1);
+    }
+    for (uint32_t e = 0; c->loaded && e < c->elements; e++) {
+        lilac_text_printf(out, "%%j%u = ld.global [%%in + %u] : i32\n", e, 4 * e);
+    }
+    for (uint32_t e = 0; e < c->elements; e++) {
+        lilac_text_printf(out, "%%i0_%u = add %%k%u, ", e, e);
+        if (c->loaded) {
+            lilac_text_printf(out, "%%j%u : i32\n", e);
+        } else {
+            lilac_text_puts(out, "%t : i32\n");
+        }
+        lilac_text_printf(out, "%%s_%u = mul %%i0_%u, %%t : i32\n", e, e);
+    }
+    generate_rounds(out, &random, c);
+    for (uint32_t e = 0; e < c->elements; e++) {
+        lilac_text_printf(out, "%%x%u = ld.global [%%in + %u] : i32\n", e, 4 * e);
+    }
+    for (uint32_t e = 0; e < c->elements; e++) {
+        lilac_text_printf(out, "%%h%u = add %%i%u_%u, %%s_%u : i32\n", e, c->rounds, e, e);
+    }
+    for (uint32_t e = 0; e < c->elements; e++) {
+        lilac_text_printf(out, "%%y%u = mul %%x%u, %%h%u : i32\n", e, e, e);
+    }
+    for (uint32_t e = 0; e < c->elements; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%y%u)\n", 4 * e, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+/* Offsets of the loads and stores of the kernel, and -1 for each conditional. */
+static uint32_t effects_of_kernel(const lilac_simt_module *module, int64_t *offsets) {
+    uint32_t count = 0;
+    for (const lilac_simt_instruction *i = module->kernels->body->first; i != NULL; i = i->next) {
+        bool access = i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_ST_GLOBAL;
+        if (access || i->code == LILAC_SIMT_OP_IF) {
+            offsets[count++] = access ? i->immediate : -1;
+        }
+    }
+    return count;
+}
+
+static bool same_chains(uint64_t seed, const chains *c) {
+    static uint8_t wanted[THREADS * SLOT], got[THREADS * SLOT];
+    int64_t before[4 * MOST], after[4 * MOST];
+    lilac_text text = {0};
+    generate_chains(&text, seed, c);
+    lilac_context *context = lilac_context_create();
+    lilac_simt_module *module = read_module(context, &text);
+    execute(context, module, seed, wanted);
+    lilac_simt_opt_dce(module->kernels); /* the pass assumes it */
+    uint32_t count = effects_of_kernel(module, before);
+    bool changed = lilac_simt_opt_schedule(module->kernels);
+    assert_true(lilac_simt_verify(module));
+    assert_int_equal(effects_of_kernel(module, after), count);
+    assert_memory_equal(before, after, count * sizeof *before);
+    execute(context, module, seed, got);
+    assert_memory_equal(wanted, got, sizeof wanted);
+    assert_false(lilac_simt_opt_schedule(module->kernels));
+    /* Each product follows the last operation of its chain. */
+    const lilac_simt_instruction *i = module->kernels->body->last;
+    while (i != NULL && i->code != LILAC_SIMT_OP_MUL) {
+        i = i->previous;
+    }
+    if (changed) {
+        assert_non_null(i);
+        assert_int_equal(i->previous->code, LILAC_SIMT_OP_ADD);
+        assert_int_equal(i->previous->result, i->operands[1]);
+    }
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+    lilac_text_clear(&text);
+    return changed;
+}
+
+static void chains_without_loads(void **state) {
+    (void)state;
+    const char *more = getenv("LILAC_TEST_MULTIPLIER");
+    uint64_t count = 10 * (more != NULL ? strtoull(more, NULL, 10) : 1);
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        uint32_t elements = 40 + (uint32_t)(seed % 8), rounds = 28 + (uint32_t)(seed % 5);
+        assert_true(same_chains(seed, &(chains){.elements = elements, .rounds = rounds}));
+        same_chains(seed, &(chains){.elements = elements, .rounds = rounds + 30, .branch = true});
+    }
+}
+
+/* Chains that depend on loads, short ones, and few ones. */
+static void chains_left_alone(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        assert_false(same_chains(seed, &(chains){.elements = 40, .rounds = 28, .loaded = true}));
+        assert_false(same_chains(seed, &(chains){.elements = 40, .rounds = 12}));
+        assert_false(same_chains(seed, &(chains){.elements = 8, .rounds = 150}));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_results),
-        cmocka_unit_test(left_alone),
-        cmocka_unit_test(by_element),
+        cmocka_unit_test(same_results),      cmocka_unit_test(left_alone),
+        cmocka_unit_test(by_element),        cmocka_unit_test(chains_without_loads),
+        cmocka_unit_test(chains_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

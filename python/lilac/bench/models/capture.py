@@ -2,13 +2,15 @@
 
 `launches(run)` calls `run()` and returns one `Launch` for each different pair of a kernel and its arguments, in the
 order of the first launches, with the number of launches. Tensors are copied before the launch, with their strides,
-so that the kernel can be run again later with the same values; indices in them remain valid.
+so that the kernel can be run again later with the same values; indices in them remain valid. A copy's address has
+the same remainder modulo ALIGNMENT as the original's: views that begin within a vector stay so.
 """
 
 import contextlib
 import dataclasses
 import os
 
+ALIGNMENT = 16  # bytes, of the widest access and of what Triton assumes of pointers
 FREE = 0.2  # of the GPU's memory: below, recorded arguments are kept in the host's
 
 
@@ -40,25 +42,38 @@ class Stored:
     size: tuple
     stride: tuple
     device: object
+    remainder: int  # of the address modulo ALIGNMENT
 
 
 def store(args):
     """The arguments with their tensors in the host's memory."""
     import torch
 
-    made = {id(a): Stored(memory(a).cpu(), a.size(), a.stride(), a.device) for a in args if isinstance(a, torch.Tensor)}
+    made = {id(a): Stored(memory(a).cpu(), a.size(), a.stride(), a.device, a.data_ptr() % ALIGNMENT)
+            for a in args if isinstance(a, torch.Tensor)}
     return tuple(made.get(id(a), a) for a in args)
 
 
+def _placed(flat, device, remainder):
+    """A copy of a vector on the device, at an address with this remainder modulo ALIGNMENT."""
+    import torch
+
+    made = torch.empty(flat.numel() + ALIGNMENT // flat.element_size(), dtype=flat.dtype, device=device)
+    first = (remainder - made.data_ptr()) % ALIGNMENT // flat.element_size()
+    return made[first:first + flat.numel()].copy_(flat.detach())
+
+
 def _copy(value):
-    """A tensor with the same values, size and strides in storage of its own."""
+    """A tensor with the same values, size, strides and alignment in storage of its own."""
     import torch
 
     if isinstance(value, Stored):
-        return torch.as_strided(value.flat.to(value.device, copy=True), value.size, value.stride)
+        flat = _placed(value.flat, value.device, value.remainder)
+        return torch.as_strided(flat, value.size, value.stride)
     if not isinstance(value, torch.Tensor):
         return value
-    return torch.as_strided(memory(value).clone(), value.size(), value.stride())
+    flat = _placed(memory(value), value.device, value.data_ptr() % ALIGNMENT)
+    return torch.as_strided(flat, value.size(), value.stride())
 
 
 def copies(args):
@@ -78,7 +93,7 @@ def _shape(value):
     import torch
 
     if isinstance(value, torch.Tensor):
-        return (tuple(value.size()), value.stride(), value.dtype, value.data_ptr() % 16)
+        return (tuple(value.size()), value.stride(), value.dtype, value.data_ptr() % ALIGNMENT)
     return value
 
 

@@ -220,8 +220,8 @@ MODELS = [
         "ModernBertConfig", 16, 1024, num_hidden_layers=2)),
     Model("recurrent_gemma", "recurrent", "held-out", "inference", "bfloat16", "transformers", _transformer(
         "RecurrentGemmaConfig", 2, 64, num_hidden_layers=3, hidden_size=2560)),
-    Model("mamba2", "state space", "held-out", "training", "bfloat16", "transformers", _transformer(
-        "Mamba2Config", 4, 512, num_hidden_layers=2, hidden_size=2048, num_heads=64, head_dim=64, vocab_size=32768)),
+    Model("falcon_mamba", "state space", "held-out", "training", "bfloat16", "transformers", _transformer(
+        "FalconMambaConfig", 4, 16, num_hidden_layers=2, hidden_size=2048, vocab_size=32768)),
     Model("convnext", "vision", "held-out", "training", "bfloat16", "torchvision", _vision("convnext_tiny", 64)),
     Model("vit", "vision", "held-out", "inference", "float16", "torchvision", _vision("vit_b_16", 64)),
     Model("efficientnet", "vision", "held-out", "training", "float32", "torchvision", _vision("efficientnet_b0", 64)),

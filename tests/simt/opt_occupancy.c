@@ -1,0 +1,94 @@
+/* The number of blocks: what late loads of weights relieve of registers becomes another block, in whole warps
+ * of each partition, and only where warps of a block wait for each other. */
+#include <lilac/simt.h>
+
+#include "support/test.h"
+
+enum { ELEMENTS = 48, PARTITIONS = 4 };
+
+/* Loads, a barrier, and products with weights, which are the same in all blocks and loaded first. */
+static void generate(lilac_text *out, uint32_t warps, uint32_t elements) {
+    lilac_text_printf(
+        out,
+        "simt.module target \"sm_90a\" {\n"
+        "kernel @k(%%i: i64 ptr align 16, %%w: i64 ptr align 16, %%o: i64 ptr align 16) "
+        "warps %u ctas 1 shared 64 {\n"
+        "%%t = thread : i32\n%%b = block x : i32\n%%k = const 256 : i32\n"
+        "%%m = mulwide_u %%b, %%k : i64\n%%n = mulwide_u %%t, %%k : i64\n"
+        "%%p = param 0 : i64\n%%q = param 1 : i64\n%%r = param 2 : i64\n"
+        "%%a = add %%m, %%n : i64\n%%in = add %%p, %%a : i64\n"
+        "%%weights = add %%q, %%n : i64\n%%out = add %%r, %%a : i64\n"
+        "%%s0 = const 0.5 : f32\n",
+        warps);
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%x%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+    }
+    lilac_text_puts(out, "barrier\n");
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%w%u = ld.global [%%weights + %u] : f32\n", e, 4 * e);
+    }
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%s%u = ffma %%x%u, %%x%u, %%s%u : f32\n", e + 1, e, e, e);
+    }
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%y%u = fmul %%x%u, %%s%u : f32\n", e, e, elements);
+        lilac_text_printf(out, "%%z%u = fmul %%y%u, %%w%u : f32\n", e, e, e);
+    }
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%z%u)\n", 4 * e, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+typedef struct outcome {
+    uint32_t blocks, late, early;
+} outcome;
+
+static outcome run(uint32_t warps, uint32_t elements) {
+    lilac_text text = {0};
+    generate(&text, warps, elements);
+    lilac_context *context = lilac_context_create();
+    uint32_t source = lilac_source_add(context, "occupancy", text.bytes, text.length);
+    lilac_simt_module *module = lilac_simt_read(context, source);
+    if (module == NULL || !lilac_simt_verify(module)) {
+        print_diagnostics(context);
+        fail();
+    }
+    lilac_simt_kernel *kernel = module->kernels;
+    outcome o = {.late = lilac_simt_resident_blocks(
+                     kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_LATE)),
+                 .early = lilac_simt_resident_blocks(
+                     kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY))};
+    lilac_simt_opt_occupancy(kernel);
+    assert_false(lilac_simt_opt_occupancy(kernel));
+    o.blocks = kernel->min_blocks;
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+    lilac_text_clear(&text);
+    return o;
+}
+
+/* A number of blocks is at most what fits with late loads, and its warps fill all partitions evenly. The
+ * program has one for several warps and none for one. */
+static void whole_partitions(void **state) {
+    (void)state;
+    uint32_t numbers = 0, odd = 0;
+    for (uint32_t warps = 1; warps <= 16; warps *= 2) {
+        for (uint32_t elements = 8; elements <= ELEMENTS; elements++) {
+            outcome o = run(warps, elements);
+            if (o.blocks > 0) {
+                assert_true(o.blocks <= o.late);
+                assert_int_equal(o.blocks * warps % PARTITIONS, 0);
+                assert_true(warps > 1);
+                numbers++;
+                odd += o.blocks < o.late;
+            }
+        }
+    }
+    assert_true(numbers > 0 && odd > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_partitions)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
