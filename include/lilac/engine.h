@@ -162,6 +162,13 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_select_dots(lilac_tile_module *module
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 
+/* Software pipelining: loads that feed matrix products become asynchronous copies to rings of buffers
+ * in shared memory, num_stages − 1 iterations ahead, and asynchronous products stay in flight over the
+ * back edge of the loop. Requires layouts. Obeys tt.num_stages. A loop that cannot be pipelined stays as
+ * it is. Refused: as lilac_engine_assign_layouts for the layouts of the rings' memory. Cost: linear in
+ * the size of the function for each loop with products. */
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_pipeline_loops(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Moves the exchanges between threads of a reduction that a loop accumulates behind the loop, where
  * that costs less: in the loop each thread combines its own elements. Reassociates sums and products
  * of floats, as tt.reduce does. Requires layouts. Never fails. Linear in the size of the module. */

@@ -281,6 +281,8 @@ LILAC_API const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module
  * yet. The encoding may be NULL, and must live as long as the module when it is not. */
 LILAC_API const lilac_tile_type *lilac_tile_memory(lilac_tile_module *module,
                                                    const lilac_encoding_memdesc *memory);
+/* !ttg.async.token */
+LILAC_API const lilac_tile_type *lilac_tile_token(lilac_tile_module *module);
 /* The same tensor type with another layout (scalars and pointers: unchanged). */
 LILAC_API const lilac_tile_type *lilac_tile_with_layout(lilac_tile_module *module,
                                                         const lilac_tile_type *type,

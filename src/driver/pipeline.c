@@ -147,6 +147,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "orient_dots",               NULL,          lilac_engine_orient_dots,               NULL},
     {LILAC_STAGE_TILE,   "select_dots",               NULL,          lilac_engine_select_dots,               NULL},
     {LILAC_STAGE_TILE,   "assign_layouts",            NULL,          lilac_engine_assign_layouts,            NULL},
+    {LILAC_STAGE_TILE,   "pipeline_loops",            NULL,          lilac_engine_pipeline_loops,            NULL},
     {LILAC_STAGE_TILE,   "split_reductions",          NULL,          lilac_engine_split_reductions,          NULL},
     {LILAC_STAGE_TILE,   "eliminate_redundant_loads", NULL,          lilac_engine_eliminate_redundant_loads, NULL},
     {LILAC_STAGE_TILE,   "unroll_loops",              NULL,          lilac_engine_unroll_loops,              NULL},

@@ -110,6 +110,41 @@ void lilac_engine_plan_access(lilac_plan_global_access *result, const lilac_tile
                                   target);
 }
 
+/* ---- what a pointer is computed from ----------------------------------------------------- */
+
+const lilac_tile_value *lilac_engine_pointer_root(const lilac_tile_value *pointer) {
+    for (uint32_t depth = 0; depth < 64; depth++) {
+        const lilac_tile_op *op = pointer->op;
+        if (op == NULL) {
+            const lilac_tile_op *owner =
+                pointer->block != NULL ? pointer->block->parent->parent : NULL;
+            if (owner == NULL) {
+                return pointer;
+            }
+            if (owner->code != LILAC_TILE_OP_SCF_FOR || pointer->index == 0) {
+                return NULL;
+            }
+            pointer = owner->operands[2 + pointer->index].value; /* its initial value */
+            continue;
+        }
+        switch (op->code) {
+        case LILAC_TILE_OP_TT_ADDPTR:
+        case LILAC_TILE_OP_TT_SPLAT:
+        case LILAC_TILE_OP_TT_BROADCAST:
+        case LILAC_TILE_OP_TT_EXPAND_DIMS:
+        case LILAC_TILE_OP_TT_RESHAPE:
+        case LILAC_TILE_OP_TT_TRANS:
+        case LILAC_TILE_OP_TT_BITCAST:
+        case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+            pointer = op->operands[0].value;
+            break;
+        default:
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
 /* ---- report ------------------------------------------------------------------------------ */
 
 typedef struct access_list {

@@ -22,6 +22,11 @@ bool lilac_engine_is_expensive(lilac_tile_opcode code);
  * functions have a fraction of the throughput; a division of integers is a sequence. */
 int64_t lilac_engine_issues(const lilac_tile_op *op);
 
+/* ---- access.c --------------------------------------------------------------------------- */
+
+/* The argument of a function that a pointer is computed from; NULL: unknown. */
+const lilac_tile_value *lilac_engine_pointer_root(const lilac_tile_value *pointer);
+
 /* ---- fold.c ----------------------------------------------------------------------------- */
 
 /* The signed value of an integer operation on signed constant operands. False: the operation is not

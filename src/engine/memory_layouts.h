@@ -86,7 +86,11 @@ bool lilac_shared_access_layout(lilac_layout *result, const memory_graph *graph,
  * that hold replicas only do not store and are not counted. */
 bool lilac_shared_access_plan(lilac_plan_access *result, const memory_graph *graph,
                               const shared_access *access, lilac_reason *why);
-/* Its price in 1/16 clocks, once, all warps of a block together. */
+/* Are there asynchronous copies of a ttg.async_copy_global_to_local to whole buffers of memory with
+ * this layout? Its memory operand is not read, so that it may be missing. */
+bool lilac_shared_copy_exists(const lilac_tile_op *copy, const lilac_layout *memory,
+                              const lilac_axis_analysis *axis, const lilac_target *target);
+/* The price of a plan in 1/16 clocks, once, all warps of a block together. */
 int64_t lilac_shared_access_cycles(const lilac_plan_access *plan, bool loads,
                                    const lilac_arch *arch);
 

@@ -40,40 +40,6 @@ typedef struct ordering {
 
 /* ---- accesses -------------------------------------------------------------------------------- */
 
-/* The argument that a pointer is computed from; NULL: unknown. */
-static const lilac_tile_value *root_of(const lilac_tile_value *pointer) {
-    for (uint32_t depth = 0; depth < 64; depth++) {
-        const lilac_tile_op *op = pointer->op;
-        if (op == NULL) {
-            const lilac_tile_op *owner =
-                pointer->block != NULL ? pointer->block->parent->parent : NULL;
-            if (owner == NULL) {
-                return pointer;
-            }
-            if (owner->code != LILAC_TILE_OP_SCF_FOR || pointer->index == 0) {
-                return NULL;
-            }
-            pointer = owner->operands[2 + pointer->index].value; /* its initial value */
-            continue;
-        }
-        switch (op->code) {
-        case LILAC_TILE_OP_TT_ADDPTR:
-        case LILAC_TILE_OP_TT_SPLAT:
-        case LILAC_TILE_OP_TT_BROADCAST:
-        case LILAC_TILE_OP_TT_EXPAND_DIMS:
-        case LILAC_TILE_OP_TT_RESHAPE:
-        case LILAC_TILE_OP_TT_TRANS:
-        case LILAC_TILE_OP_TT_BITCAST:
-        case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
-            pointer = op->operands[0].value;
-            break;
-        default:
-            return NULL;
-        }
-    }
-    return NULL;
-}
-
 /* Is each element held by one thread? */
 static bool is_injective(const lilac_layout *layout) {
     uint32_t thread_bits = 0;
@@ -110,7 +76,7 @@ static bool read_access(const lilac_tile_op *op, access *found) {
     }
     const bool reads = (effect->access & LILAC_TILE_READS) != 0;
     const bool writes = (effect->access & LILAC_TILE_WRITES) != 0;
-    *found = (access){.root = root_of(op->operands[0].value),
+    *found = (access){.root = lilac_engine_pointer_root(op->operands[0].value),
                       .type = op->operands[0].value->type,
                       .kind = (reads ? READS : 0) | (writes ? WRITES : 0) |
                               (reads && writes ? ATOMIC : 0)};

@@ -92,10 +92,10 @@ static uint32_t promised_bits(const lilac_tile_op *op, const lilac_layout *layou
 }
 
 /* The registers of the widest legal vector of the access to global memory. */
-static void find_global_vector(lilac_plan_global_access *global, const memory_graph *graph,
-                               const shared_access *access) {
-    lilac_engine_plan_access(global, access->op, &graph->axis, graph->target);
-    const uint32_t promised = promised_bits(access->op, access->tensor->layout);
+static void find_global_vector(lilac_plan_global_access *global, const lilac_tile_op *op,
+                               const lilac_axis_analysis *axis, const lilac_target *target) {
+    lilac_engine_plan_access(global, op, axis, target);
+    const uint32_t promised = promised_bits(op, lilac_tile_operand(op, 0)->type->layout);
     for (uint32_t i = 0; promised > global->vector_bits && i < promised; i++) {
         global->vector_register[i] = (uint8_t)i;
     }
@@ -104,22 +104,20 @@ static void find_global_vector(lilac_plan_global_access *global, const memory_gr
     }
 }
 
-static bool plan_copy(lilac_plan_access *result, const memory_graph *graph,
-                      const shared_access *access, const lilac_layout *layout, lilac_arch *arch,
-                      lilac_reason *why) {
-    const memory_node *node = &graph->nodes[access->node];
-    lilac_plan_global_access global;
-    find_global_vector(&global, graph, access);
+/* The widest vectors that are contiguous in global memory and in memory of a layout. */
+static bool plan_vectors(lilac_plan_access *result, const lilac_plan_global_access *global,
+                         const lilac_layout *tensor, const lilac_layout *memory,
+                         uint32_t element_bits, lilac_arch *arch, lilac_reason *why) {
     for (;;) {
-        if (!lilac_plan_access_init(result, layout, &node->layout, bits_of(node), arch, why)) {
+        if (!lilac_plan_access_init(result, tensor, memory, element_bits, arch, why)) {
             return false;
         }
         uint32_t bits = 0;
-        while (bits < result->vector_bits && bits < global.vector_bits &&
-               result->vector_register[bits] == global.vector_register[bits]) {
+        while (bits < result->vector_bits && bits < global->vector_bits &&
+               result->vector_register[bits] == global->vector_register[bits]) {
             bits++;
         }
-        const uint32_t bytes = bits_of(node) / 8 << bits;
+        const uint32_t bytes = element_bits / 8 << bits;
         if (bytes < LEAST_COPY_BYTES) {
             return lilac_layout_refuse(why,
                                        "a thread's elements are contiguous for %u bytes in both "
@@ -131,6 +129,27 @@ static bool plan_copy(lilac_plan_access *result, const memory_graph *graph,
         }
         arch->vector_bytes = bytes;
     }
+}
+
+static bool plan_copy(lilac_plan_access *result, const memory_graph *graph,
+                      const shared_access *access, const lilac_layout *layout, lilac_arch *arch,
+                      lilac_reason *why) {
+    const memory_node *node = &graph->nodes[access->node];
+    lilac_plan_global_access global;
+    find_global_vector(&global, access->op, &graph->axis, graph->target);
+    return plan_vectors(result, &global, layout, &node->layout, bits_of(node), arch, why);
+}
+
+bool lilac_shared_copy_exists(const lilac_tile_op *copy, const lilac_layout *memory,
+                              const lilac_axis_analysis *axis, const lilac_target *target) {
+    const lilac_tile_type *pointers = lilac_tile_operand(copy, 0)->type;
+    const uint32_t bits = (uint32_t)lilac_axis_unit(pointers) * 8;
+    lilac_arch arch = *target->arch;
+    lilac_plan_global_access global;
+    lilac_plan_access plan;
+    lilac_reason why;
+    find_global_vector(&global, copy, axis, target);
+    return plan_vectors(&plan, &global, pointers->layout, memory, bits, &arch, &why);
 }
 
 /* ---- stores and loads --------------------------------------------------------------------- */

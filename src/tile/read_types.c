@@ -292,7 +292,7 @@ static const lilac_tile_type *read_type(tile_reader *reader, uint32_t depth, boo
     }
     if (tile_token_is(scan, "ttg.async.token")) {
         lilac_scanner_next(scan);
-        return tile_type_intern(reader->module, &(lilac_tile_type){.kind = LILAC_TILE_TOKEN});
+        return lilac_tile_token(reader->module);
     }
     return unknown_type(reader);
 }

@@ -397,6 +397,10 @@ const lilac_tile_type *lilac_tile_memory(lilac_tile_module *module,
     return tile_type_intern(module, &type);
 }
 
+const lilac_tile_type *lilac_tile_token(lilac_tile_module *module) {
+    return tile_type_intern(module, &(lilac_tile_type){.kind = LILAC_TILE_TOKEN});
+}
+
 const lilac_tile_type *lilac_tile_descriptor(lilac_tile_module *module,
                                              const lilac_tile_type *tensor) {
     return tile_type_intern(module,

@@ -1,0 +1,104 @@
+/* pipeline_loops: what the files of the pass share. src/engine/pipeline_loops.c has the terms.
+ *
+ *   loads.c        the loads that become copies, and the operations that their addresses need
+ *   products.c     the matrix products that stay in flight over the back edge
+ *   depth.c        the number of buffers
+ *   rings.c        the rewriting: rings, copies ahead, waits
+ *   fences.c       fences that order nothing any more
+ *   remove_dead.c  operations and carried values that nothing uses any more */
+#ifndef LILAC_ENGINE_PIPELINE_H
+#define LILAC_ENGINE_PIPELINE_H
+
+#include "internal.h"
+
+#include <lilac/tile_loops.h>
+
+/* A load that becomes an asynchronous copy. */
+typedef struct pipeline_load {
+    lilac_tile_op *op;
+    const lilac_tile_type
+        *slot;              /* memory of one iteration, mutable. Without a layout: the layout is
+                                    chosen after the rewriting */
+    uint64_t bytes;         /* of one buffer */
+    bool selects;           /* masked elements are not zero: a select behind the copy */
+    lilac_tile_value *ring; /* the allocation */
+    lilac_tile_value *view; /* the buffer of the current iteration, in the body */
+} pipeline_load;
+
+/* A sum of products that a carried value accumulates, in flight over the back edge. */
+typedef struct pipeline_sum {
+    uint32_t carried;       /* number of the carried value */
+    lilac_tile_value *last; /* the result that the loop yields for it */
+} pipeline_sum;
+
+typedef struct pipeline {
+    lilac_tile_module *module;
+    lilac_tile_function *function;
+    const lilac_target *target;
+    lilac_arena *arena;
+    lilac_axis_analysis axis;
+    lilac_tile_op *loop;
+    int64_t step;
+    bool trips_known;
+    uint64_t trips;
+
+    uint32_t load_count;
+    pipeline_load *loads; /* in the order of the body */
+    bool *ahead;          /* by value id: the copies' addresses and masks need the value */
+
+    uint32_t product_count; /* operations in flight */
+    lilac_tile_op **products;
+    lilac_tile_op *last_product;
+    uint32_t sum_count;
+    pipeline_sum *sums;
+    bool in_flight; /* there are such products */
+
+    uint32_t distance; /* iterations between a copy and its use */
+    uint32_t buffers;  /* of each ring */
+    bool copies_last;  /* copies start behind the products */
+    bool guarded;      /* the loop is in a conditional that skips it if it has no iteration */
+} pipeline;
+
+/* loads.c */
+/* Finds the loads, and marks what their addresses need. False: there are none. */
+bool lilac_pipeline_find_loads(pipeline *p);
+/* The load that an operand's memory in the body is a copy of: through views to a ttg.local_alloc of
+ * the loaded tensor in its ring's layout. NULL: none. */
+const pipeline_load *lilac_pipeline_load_of(const pipeline *p, const lilac_tile_value *memory);
+/* The same for the tensor of a ttg.local_alloc. */
+const pipeline_load *lilac_pipeline_load_of_alloc(const pipeline *p, const lilac_tile_op *alloc);
+/* The operations of the body in order of which `ahead` has a result. */
+bool lilac_pipeline_is_ahead(const pipeline *p, const lilac_tile_op *op);
+
+/* products.c */
+void lilac_pipeline_find_products(pipeline *p);
+/* Puts the loop into scf.if unless it is known to have an iteration. */
+void lilac_pipeline_guard(pipeline *p);
+/* Makes the products asynchronous, with waits behind them and behind the loop. Returns the wait in
+ * the body, behind which no product of the preceding iteration is in flight; NULL: there is none. */
+lilac_tile_op *lilac_pipeline_start_products(pipeline *p);
+
+/* depth.c */
+/* Sets the distance, the number of buffers and the place of the copies. False: no ring fits. */
+bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages);
+
+/* rings.c */
+/* Replaces the loads by copies, in the body and before the loop. */
+void lilac_pipeline_rewrite(pipeline *p);
+/* A comparison of two scalars before `place`. */
+lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicate,
+                                         lilac_tile_value *a, lilac_tile_value *b,
+                                         lilac_tile_op *place);
+/* Sets an attribute of type i32. */
+void lilac_pipeline_set_integer(const pipeline *p, lilac_tile_op *op, const char *name,
+                                int64_t value);
+
+/* fences.c */
+void lilac_pipeline_remove_fences(const pipeline *p);
+
+/* remove_dead.c */
+/* Removes operations without effects whose results nothing uses, and carried values likewise, from the
+ * loop. Loads that are not volatile count as without effects. */
+void lilac_pipeline_remove_dead(pipeline *p);
+
+#endif

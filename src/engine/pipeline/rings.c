@@ -1,0 +1,463 @@
+/* The rewriting: rings of buffers, copies ahead, and waits.
+ *
+ *     scf.for %i = %l to %u step %s iter_args(%p = %x) {
+ *       %a = tt.load %p, %m
+ *       …
+ *     }
+ *   →
+ *     %ring = ttg.local_alloc                                 B buffers
+ *     %v = ttg.memdesc_index %ring[0]                         for each iteration d < D:
+ *     ttg.async_copy_global_to_local %x, %v mask %m & (%u - %l > d * %s)
+ *     ttg.async_commit_group
+ *     …
+ *     scf.for %i = … iter_args(%slot = 0, %q = %x + D) {
+ *       ttg.async_wait {num = D - 1}                          the copies for this iteration
+ *       %v = ttg.memdesc_index %ring[%slot]
+ *       %w = ttg.memdesc_index %ring[(%slot + D) mod B]       the copies for iteration i + D
+ *       ttg.async_copy_global_to_local %q, %w mask %m' & (%u - %i > D * %s)
+ *       ttg.async_commit_group
+ *       … %v …
+ *       scf.yield (%slot + 1) mod B, …
+ *     }
+ *     ttg.async_wait {num = 0}
+ *
+ * Each iteration commits one group, also one whose iteration does not exist: then the number of groups
+ * in a wait is a constant. No iteration is peeled behind the loop. The comparisons of the remaining
+ * distance are unsigned: %u - %i is exact where %i < %u. What the copies need is cloned from the body,
+ * with carried values of its own that are D iterations ahead. */
+#include "pipeline/pipeline.h"
+
+typedef struct rewriting {
+    pipeline *p;
+    uint32_t op_count;
+    lilac_tile_op **ops; /* what the copies need, in the order of the body */
+    uint32_t carried_count;
+    uint32_t *carried; /* the carried values among it */
+    lilac_tile_value **current;
+    lilac_tile_mapping *mapping;
+} rewriting;
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static lilac_tile_op *make(const pipeline *p, lilac_tile_opcode code, uint32_t count,
+                           lilac_tile_value *const *operands, const lilac_tile_type *type,
+                           lilac_tile_op *place) {
+    lilac_tile_op *op = lilac_tile_op_create(p->module, code, count, operands, type != NULL, &type,
+                                             0, place->location);
+    op->position = place->position;
+    lilac_tile_insert_before(place, op);
+    return op;
+}
+
+static lilac_tile_value *binary(const pipeline *p, lilac_tile_opcode code, lilac_tile_value *a,
+                                lilac_tile_value *b, lilac_tile_op *place) {
+    lilac_tile_value *operands[2] = {a, b};
+    return &make(p, code, 2, operands, a->type, place)->results[0];
+}
+
+static lilac_tile_value *constant(const pipeline *p, const lilac_tile_type *type, int64_t value,
+                                  lilac_tile_op *place) {
+    return &lilac_engine_make_constant(p->module, place, type, value)->results[0];
+}
+
+static lilac_tile_value *index_constant(const pipeline *p, int64_t value, lilac_tile_op *place) {
+    return constant(p, lilac_tile_scalar(p->module, LILAC_I32), value, place);
+}
+
+lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicate,
+                                         lilac_tile_value *a, lilac_tile_value *b,
+                                         lilac_tile_op *place) {
+    const lilac_tile_attribute attribute = {
+        .kind = LILAC_TILE_ATTR_KEYWORD,
+        .name = lilac_intern_string(p->module->context, "predicate"),
+        .text = lilac_intern_string(p->module->context, predicate)};
+    lilac_tile_value *operands[2] = {a, b};
+    lilac_tile_op *op = make(p, LILAC_TILE_OP_ARITH_CMPI, 2, operands,
+                             lilac_tile_scalar(p->module, LILAC_I1), place);
+    lilac_tile_set_attribute(p->module, &op->attributes, &attribute);
+    return &op->results[0];
+}
+
+void lilac_pipeline_set_integer(const pipeline *p, lilac_tile_op *op, const char *name,
+                                int64_t value) {
+    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
+                                            .name = lilac_intern_string(p->module->context, name),
+                                            .type = lilac_tile_scalar(p->module, LILAC_I32),
+                                            .integer = value};
+    lilac_tile_set_attribute(p->module, &op->attributes, &attribute);
+}
+
+/* value mod B, for a value below 2 · B. */
+static lilac_tile_value *wrap(const pipeline *p, lilac_tile_value *value, lilac_tile_op *place) {
+    if ((p->buffers & (p->buffers - 1)) == 0) {
+        return binary(p, LILAC_TILE_OP_ARITH_ANDI, value, index_constant(p, p->buffers - 1, place),
+                      place);
+    }
+    lilac_tile_value *most = index_constant(p, p->buffers, place);
+    lilac_tile_value *operands[3] = {lilac_pipeline_compare(p, "sge", value, most, place),
+                                     binary(p, LILAC_TILE_OP_ARITH_SUBI, value, most, place),
+                                     value};
+    return &make(p, LILAC_TILE_OP_ARITH_SELECT, 3, operands, value->type, place)->results[0];
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* The same memory as mutable, as one buffer (0) or as a ring of buffers. */
+static const lilac_tile_type *memory_type(const pipeline *p, const lilac_tile_type *type,
+                                          uint32_t buffers) {
+    const uint32_t more = buffers > 0;
+    lilac_encoding_memdesc memory = {.rank = type->rank + more,
+                                     .alloc_rank = type->alloc_rank + more,
+                                     .scalar = type->scalar,
+                                     .is_mutable = true,
+                                     .encoding = type->encoding};
+    if (type->layout != NULL) {
+        memory.layout = *type->layout;
+    }
+    memory.shape[0] = memory.alloc_shape[0] = buffers;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        memory.shape[d + more] = type->shape[d];
+    }
+    for (uint32_t d = 0; d < type->alloc_rank; d++) {
+        memory.alloc_shape[d + more] = type->alloc_shape[d];
+    }
+    return lilac_tile_memory(p->module, &memory);
+}
+
+static lilac_tile_value *make_view(const pipeline *p, const pipeline_load *load,
+                                   lilac_tile_value *index, lilac_tile_op *place) {
+    lilac_tile_value *operands[2] = {load->ring, index};
+    return &make(p, LILAC_TILE_OP_TTG_MEMDESC_INDEX, 2, operands, load->slot, place)->results[0];
+}
+
+static lilac_tile_value *local_load(const pipeline *p, const pipeline_load *load,
+                                    const lilac_tile_type *type, lilac_tile_op *place) {
+    lilac_tile_value *view = load->view;
+    lilac_tile_op *op = make(p, LILAC_TILE_OP_TTG_LOCAL_LOAD, 1, &view, type, place);
+    op->results[0].name = load->op->results[0].name;
+    return &op->results[0];
+}
+
+/* The views of a value have its mutability. */
+static void make_views_mutable(const pipeline *p, const lilac_tile_value *value) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        lilac_tile_value *result = use->op->result_count == 1 ? &use->op->results[0] : NULL;
+        if (result != NULL && result->type->kind == LILAC_TILE_MEMDESC) {
+            result->type = memory_type(p, result->type, 0);
+            make_views_mutable(p, result);
+        }
+    }
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static const lilac_tile_type *mask_type(const pipeline *p, const lilac_tile_type *tensor) {
+    return lilac_tile_tensor(p->module, lilac_tile_scalar(p->module, LILAC_I1), tensor->rank,
+                             tensor->shape, tensor->layout);
+}
+
+/* mask & splat(exists), either may be missing. */
+static lilac_tile_value *join_masks(const pipeline *p, lilac_tile_value *mask,
+                                    lilac_tile_value *exists, const lilac_tile_type *pointers,
+                                    lilac_tile_op *place) {
+    if (exists == NULL) {
+        return mask;
+    }
+    if (pointers->kind == LILAC_TILE_TENSOR) {
+        const lilac_tile_type *type = mask != NULL ? mask->type : mask_type(p, pointers);
+        exists = &make(p, LILAC_TILE_OP_TT_SPLAT, 1, &exists, type, place)->results[0];
+    }
+    return mask == NULL ? exists : binary(p, LILAC_TILE_OP_ARITH_ANDI, mask, exists, place);
+}
+
+static lilac_tile_value *mapped_operand(const rewriting *r, const lilac_tile_op *op,
+                                        uint32_t index) {
+    lilac_tile_value *operand = lilac_tile_operand(op, index);
+    return operand != NULL ? lilac_tile_mapped(r->mapping, operand) : NULL;
+}
+
+/* A load of an iteration that may not exist gives zeros there. */
+static void clone_load(rewriting *r, const lilac_tile_op *op, lilac_tile_value *exists,
+                       lilac_tile_op *place) {
+    const pipeline *p = r->p;
+    lilac_tile_op *copy = lilac_tile_clone_mapped(p->module, op, r->mapping);
+    lilac_tile_insert_before(place, copy);
+    if (exists != NULL) {
+        lilac_tile_value *operands[3] = {copy->operands[0].value};
+        operands[1] = join_masks(p, lilac_tile_operand(copy, 1), exists, operands[0]->type, copy);
+        operands[2] = lilac_tile_operand(copy, 2);
+        const lilac_tile_type *type = copy->results[0].type;
+        if (operands[2] == NULL && lilac_tile_element(type)->kind == LILAC_TILE_SCALAR) {
+            operands[2] = constant(p, type, 0, copy);
+        }
+        lilac_tile_set_operands(p->module, copy, operands[2] != NULL ? 3 : 2, operands);
+    }
+}
+
+static void keep_attribute(const pipeline *p, const lilac_tile_op *from, lilac_tile_op *to,
+                           const char *name) {
+    const lilac_tile_attribute *found = lilac_tile_find(&from->attributes, name);
+    if (found != NULL) {
+        lilac_tile_set_attribute(p->module, &to->attributes, found);
+    }
+}
+
+/* Clones what the copies of an iteration need, and starts them as one group. */
+static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_value *index,
+                         lilac_tile_op *place) {
+    const pipeline *p = r->p;
+    const lilac_tile_type *token = lilac_tile_token(p->module);
+    lilac_tile_value **tokens = lilac_arena_array(p->arena, lilac_tile_value *, p->load_count);
+    for (uint32_t i = 0; i < r->op_count; i++) {
+        if (r->ops[i]->code == LILAC_TILE_OP_TT_LOAD) {
+            clone_load(r, r->ops[i], exists, place);
+        } else {
+            lilac_tile_insert_before(place,
+                                     lilac_tile_clone_mapped(p->module, r->ops[i], r->mapping));
+        }
+    }
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        const pipeline_load *load = &p->loads[i];
+        lilac_tile_value *operands[3] = {mapped_operand(r, load->op, 0),
+                                         make_view(p, load, index, place)};
+        operands[2] =
+            join_masks(p, mapped_operand(r, load->op, 1), exists, operands[0]->type, place);
+        lilac_tile_op *copy = make(p, LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL,
+                                   operands[2] != NULL ? 3 : 2, operands, token, place);
+        copy->location = load->op->location;
+        copy->position = load->op->position;
+        keep_attribute(p, load->op, copy, "cache");
+        keep_attribute(p, load->op, copy, "evict");
+        tokens[i] = &copy->results[0];
+    }
+    (void)make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, p->load_count, tokens, token, place);
+}
+
+static void wait_for_copies(const pipeline *p, uint32_t left, lilac_tile_op *place) {
+    lilac_tile_op *wait =
+        make(p, LILAC_TILE_OP_TTG_ASYNC_WAIT, 0, NULL, lilac_tile_token(p->module), place);
+    lilac_pipeline_set_integer(p, wait, "num", left);
+}
+
+/* ---- before the loop ------------------------------------------------------------------------- */
+
+/* lower + d · step */
+static lilac_tile_value *iteration(const pipeline *p, uint32_t d) {
+    lilac_tile_value *lower = lilac_tile_lower_bound(p->loop);
+    int64_t first;
+    if (d == 0) {
+        return lower;
+    }
+    if (lilac_tile_constant(lower, &first)) {
+        return constant(p, lower->type, (int64_t)((uint64_t)first + (uint64_t)(d * p->step)),
+                        p->loop);
+    }
+    return binary(p, LILAC_TILE_OP_ARITH_ADDI, lower,
+                  constant(p, lower->type, d * p->step, p->loop), p->loop);
+}
+
+/* Has the loop more than d iterations? NULL: it has. */
+static lilac_tile_value *has_iteration(const pipeline *p, uint32_t d) {
+    lilac_tile_value *lower = lilac_tile_lower_bound(p->loop);
+    lilac_tile_value *upper = lilac_tile_upper_bound(p->loop);
+    if (p->trips_known || (d == 0 && p->guarded)) {
+        return NULL;
+    }
+    lilac_tile_value *any =
+        p->guarded ? NULL : lilac_pipeline_compare(p, "slt", lower, upper, p->loop);
+    if (d == 0) {
+        return any;
+    }
+    lilac_tile_value *size = binary(p, LILAC_TILE_OP_ARITH_SUBI, upper, lower, p->loop);
+    lilac_tile_value *more = lilac_pipeline_compare(
+        p, "ugt", size, constant(p, lower->type, d * p->step, p->loop), p->loop);
+    return any == NULL ? more : binary(p, LILAC_TILE_OP_ARITH_ANDI, any, more, p->loop);
+}
+
+static void make_rings(const pipeline *p) {
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        pipeline_load *load = &p->loads[i];
+        lilac_tile_op *ring = make(p, LILAC_TILE_OP_TTG_LOCAL_ALLOC, 0, NULL,
+                                   memory_type(p, load->slot, p->buffers), p->loop);
+        ring->location = load->op->location;
+        ring->position = load->op->position;
+        ring->results[0].name = load->op->results[0].name;
+        load->ring = &ring->results[0];
+    }
+}
+
+static void start_first_copies(rewriting *r) {
+    const pipeline *p = r->p;
+    lilac_tile_value *counter = lilac_tile_induction_variable(p->loop);
+    lilac_tile_value **next = lilac_arena_array(p->arena, lilac_tile_value *, r->carried_count + 1);
+    for (uint32_t d = 0; d < p->distance; d++) {
+        if (p->ahead[counter->id]) {
+            lilac_tile_map(r->mapping, counter, iteration(p, d));
+        }
+        for (uint32_t i = 0; i < r->carried_count; i++) {
+            lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
+                           r->current[i]);
+        }
+        start_copies(r, has_iteration(p, d), index_constant(p, d, p->loop), p->loop);
+        for (uint32_t i = 0; i < r->carried_count; i++) {
+            next[i] = lilac_tile_mapped(r->mapping, lilac_tile_next(p->loop, r->carried[i]));
+        }
+        for (uint32_t i = 0; i < r->carried_count; i++) {
+            r->current[i] = next[i];
+        }
+    }
+}
+
+/* ---- in the loop ------------------------------------------------------------------------------ */
+
+/* The copies for iteration i + D, before `place`; `slot` is i mod B. */
+static void start_next_copies(rewriting *r, lilac_tile_value *slot, uint32_t first,
+                              lilac_tile_op *place) {
+    const pipeline *p = r->p;
+    lilac_tile_value *counter = lilac_tile_induction_variable(p->loop);
+    lilac_tile_value *far = constant(p, counter->type, p->distance * p->step, place);
+    lilac_tile_value *left =
+        binary(p, LILAC_TILE_OP_ARITH_SUBI, lilac_tile_upper_bound(p->loop), counter, place);
+    lilac_tile_value *exists = lilac_pipeline_compare(p, "ugt", left, far, place);
+    lilac_tile_value *index = wrap(
+        p, binary(p, LILAC_TILE_OP_ARITH_ADDI, slot, index_constant(p, p->distance, place), place),
+        place);
+    if (p->ahead[counter->id]) {
+        lilac_tile_map(r->mapping, counter,
+                       binary(p, LILAC_TILE_OP_ARITH_ADDI, counter, far, place));
+    }
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
+                       lilac_tile_iteration_argument(p->loop, first + i));
+    }
+    start_copies(r, exists, index, place);
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        lilac_tile_set_next(p->loop, first + i,
+                            lilac_tile_mapped(r->mapping, lilac_tile_next(p->loop, r->carried[i])));
+    }
+}
+
+/* Memory that the body allocated for the loaded tensor is the buffer of the iteration. */
+static void replace_allocations(const pipeline *p, const pipeline_load *load) {
+    lilac_tile_block *body = p->loop->regions[0]->first;
+    for (lilac_tile_op *op = body->first, *next; op != NULL; op = next) {
+        next = op->next;
+        if (lilac_pipeline_load_of_alloc(p, op) == load) {
+            make_views_mutable(p, &op->results[0]);
+            lilac_tile_replace_uses(&op->results[0], load->view);
+            lilac_tile_remove(op);
+        }
+    }
+}
+
+/* The first use by a conversion; NULL: there is none. */
+static lilac_tile_op *find_conversion(const lilac_tile_value *value) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        if (use->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+            return use->op;
+        }
+    }
+    return NULL;
+}
+
+static void replace_load(const pipeline *p, const pipeline_load *load) {
+    lilac_tile_value *value = &load->op->results[0];
+    if (load->selects) {
+        lilac_tile_value *operands[3] = {load->op->operands[1].value,
+                                         local_load(p, load, value->type, load->op),
+                                         load->op->operands[2].value};
+        lilac_tile_replace_uses(
+            value,
+            &make(p, LILAC_TILE_OP_ARITH_SELECT, 3, operands, value->type, load->op)->results[0]);
+    }
+    replace_allocations(p, load);
+    for (lilac_tile_op *op = find_conversion(value); op != NULL; op = find_conversion(value)) {
+        if (op->results[0].uses != NULL) {
+            lilac_tile_replace_uses(&op->results[0], local_load(p, load, op->results[0].type, op));
+        }
+        lilac_tile_remove(op);
+    }
+    if (value->uses != NULL) {
+        lilac_tile_replace_uses(value, local_load(p, load, value->type, load->op));
+    }
+    lilac_tile_remove(load->op);
+}
+
+static void rewrite_body(rewriting *r) {
+    pipeline *p = r->p;
+    const uint32_t before = lilac_tile_carried_count(p->loop);
+    lilac_tile_op *first = p->loop->regions[0]->first->first;
+    lilac_tile_value **inits =
+        lilac_arena_array(p->arena, lilac_tile_value *, r->carried_count + 1);
+    inits[0] = index_constant(p, 0, p->loop);
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        inits[i + 1] = r->current[i];
+    }
+    lilac_tile_add_carried(p->module, p->loop, r->carried_count + 1, inits);
+    lilac_tile_value *slot = lilac_tile_iteration_argument(p->loop, before);
+    wait_for_copies(p, p->distance - 1, first);
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        p->loads[i].view = make_view(p, &p->loads[i], slot, first);
+    }
+    lilac_tile_op *products = lilac_pipeline_start_products(p);
+    start_next_copies(r, slot, before + 1, p->copies_last ? products->next : first);
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        replace_load(p, &p->loads[i]);
+    }
+    lilac_tile_op *last = p->loop->regions[0]->first->last;
+    lilac_tile_value *following =
+        binary(p, LILAC_TILE_OP_ARITH_ADDI, slot, index_constant(p, 1, last), last);
+    lilac_tile_set_next(p->loop, before, wrap(p, following, last));
+}
+
+/* ---- behind the loop --------------------------------------------------------------------------- */
+
+static void finish(const pipeline *p) {
+    lilac_tile_op *place = p->in_flight ? p->loop->next->next : p->loop->next;
+    wait_for_copies(p, 0, place);
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        lilac_tile_value *ring = p->loads[i].ring;
+        (void)make(p, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, 1, &ring, NULL, place);
+    }
+}
+
+/* ---- the rewriting ----------------------------------------------------------------------------- */
+
+static void list_ahead(rewriting *r) {
+    const pipeline *p = r->p;
+    const lilac_tile_block *body = p->loop->regions[0]->first;
+    const uint32_t carried = lilac_tile_carried_count(p->loop);
+    uint32_t count = 0;
+    for (const lilac_tile_op *op = body->first; op != NULL; op = op->next) {
+        count++;
+    }
+    r->ops = lilac_arena_array(p->arena, lilac_tile_op *, count + 1);
+    for (lilac_tile_op *op = body->first; op != NULL; op = op->next) {
+        if (lilac_pipeline_is_ahead(p, op)) {
+            r->ops[r->op_count++] = op;
+        }
+    }
+    r->carried = lilac_arena_array(p->arena, uint32_t, carried + 1);
+    r->current = lilac_arena_array(p->arena, lilac_tile_value *, carried + 1);
+    for (uint32_t k = 0; k < carried; k++) {
+        if (p->ahead[lilac_tile_iteration_argument(p->loop, k)->id]) {
+            r->current[r->carried_count] = lilac_tile_init(p->loop, k);
+            r->carried[r->carried_count++] = k;
+        }
+    }
+}
+
+void lilac_pipeline_rewrite(pipeline *p) {
+    rewriting r = {.p = p, .mapping = lilac_tile_mapping_create()};
+    list_ahead(&r);
+    if (p->in_flight) {
+        lilac_pipeline_guard(p);
+    }
+    make_rings(p);
+    start_first_copies(&r);
+    rewrite_body(&r);
+    finish(p);
+    lilac_pipeline_remove_dead(p);
+    lilac_pipeline_remove_fences(p);
+    lilac_tile_mapping_destroy(r.mapping);
+}
