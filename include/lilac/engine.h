@@ -118,6 +118,12 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_structurize(lilac_tile_module *module
  * (more regions within regions than lilac_nesting_limit()). */
 LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
                                                   const lilac_target *target, bool *changed);
+/* Replaces products that no matrix instruction computes: tt.dot_scaled by tt.dot of bf16 or f16, tt.dot
+ * with inputPrecision tf32x3, bf16x3 or bf16x6 by several dots, and 8-bit floats by f16 where the device
+ * has no instruction for them. Dots whose tensors have layouts remain. Refused with
+ * `unsupported-operation`: element types e2m3 and e3m2. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_decompose_dots(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform
  * step becomes a carried scalar and an invariant tensor; their sum is formed at each use. Never
  * fails. Linear in the size of the module for loops that are not nested. */

@@ -435,6 +435,20 @@ LILAC_API lilac_tile_value *lilac_tile_operand(const lilac_tile_op *op, uint32_t
 /* Replaces all operands; `values` is not the operation's own list. */
 LILAC_API void lilac_tile_set_operands(lilac_tile_module *module, lilac_tile_op *op, uint32_t count,
                                        lilac_tile_value *const *values);
+/* A factor of tt.dot_scaled. */
+typedef struct lilac_tile_scaled_factor {
+    lilac_tile_value *value;
+    lilac_tile_value *scale;    /* NULL: it has none */
+    lilac_scalar element;       /* of its numbers */
+    bool packed;                /* each byte holds two numbers, neighbours along … */
+    uint32_t packed_dim, k_dim; /* … this dimension; the dimension that is summed */
+} lilac_tile_scaled_factor;
+/* Factor 0 (A) or 1 (B). False: its elements are of a type without numbers here (e2m3, e3m2). */
+LILAC_API bool lilac_tile_scaled_factor_get(lilac_tile_scaled_factor *factor,
+                                            const lilac_tile_op *op, uint32_t index);
+/* Numbers along a dimension, unpacked. */
+LILAC_API int64_t lilac_tile_scaled_factor_size(const lilac_tile_scaled_factor *factor,
+                                                uint32_t dim);
 /* The integer of an arith.constant, a scalar or a splat of integers, signed. False: the value is
  * another one. */
 LILAC_API bool lilac_tile_constant(const lilac_tile_value *value, int64_t *result);

@@ -15,6 +15,8 @@
  *                  bit that selects the half           half
  *   reduce         L without the axis                  R with the axis in those lanes and warps
  *                                                      that hold copies, and the rest in registers
+ *   fp4_to_fp      L with a new register bit 0 that    R without bit 0 of the axis
+ *                  is bit 0 of the axis
  *
  * Registers that repeat an element are dropped.
  */
@@ -337,6 +339,52 @@ static bool reduce_backward(lilac_layout *result, const lilac_tile_op *op, uint3
     return true;
 }
 
+/* The layout of `to` in which the coordinates along the axis of ttg.fp4_to_fp are shifted left (up)
+ * or right. Up: bit 0 of the axis is register bit 0. */
+static bool shift_axis(lilac_layout *result, const lilac_tile_op *op, const lilac_layout *layout,
+                       const lilac_tile_type *to, bool up) {
+    const uint32_t axis = axis_of(op);
+    uint32_t at = 0;
+    if (axis >= layout->out_count || layout->out_count != to->rank ||
+        !with_shape(result, to->rank, to->shape)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        uint64_t columns[LILAC_LAYOUT_MAX_BITS + 1];
+        uint32_t count = 0;
+        if (i == 0 && up) {
+            columns[count++] = UINT64_C(1) << lilac_layout_out_start(result, axis);
+        }
+        for (uint32_t bit = 0; bit < layout->in[i].bits; bit++, at++) {
+            uint64_t coordinates[LILAC_LAYOUT_MAX_DIMS];
+            for (uint32_t d = 0; d < to->rank; d++) {
+                coordinates[d] = lilac_layout_coordinate(layout, layout->columns[at], d);
+            }
+            coordinates[axis] = up ? coordinates[axis] << 1 : coordinates[axis] >> 1;
+            columns[count++] = lilac_layout_pack(result, coordinates);
+        }
+        if (!lilac_layout_add_in(result, layout->in[i].name, count, columns, NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool fp4_forward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                        const lilac_layout *layout) {
+    (void)operand;
+    return shift_axis(result, op, layout, op->results[0].type, true);
+}
+
+static bool fp4_backward(lilac_layout *result, const lilac_tile_op *op, uint32_t operand,
+                         const lilac_layout *layout) {
+    if (!shift_axis(result, op, layout, op->operands[operand].value->type, false)) {
+        return false;
+    }
+    lilac_layout_drop_free(result, result, "register");
+    return true;
+}
+
 /* ---- the table -------------------------------------------------------------------------- */
 
 enum {
@@ -349,6 +397,7 @@ enum {
     RELATION_BROADCAST,
     RELATION_TRANS,
     RELATION_RESHAPE,
+    RELATION_FP4,
     RELATION_JOIN,
     RELATION_CAT,
     RELATION_SPLIT,
@@ -383,6 +432,9 @@ static const layout_relation relations[] = {
     [RELATION_RESHAPE] = {.rule = RULE_SHAPE,
                           .forward = reshape_forward, .backward = reshape_backward,
                           .relate = lilac_relate_shape, .rewrite = lilac_rewrite_shape},
+    [RELATION_FP4] = {.rule = RULE_SHAPE,
+                      .forward = fp4_forward, .backward = fp4_backward,
+                      .relate = lilac_relate_shape, .rewrite = lilac_rewrite_shape},
     [RELATION_JOIN] = {.rule = RULE_JOIN, .anchor = true, .converts_result = true,
                        .forward = pair, .backward = unpair,
                        .relate = lilac_relate_sides, .rewrite = lilac_rewrite_anchor},

@@ -262,6 +262,7 @@ static const rule rules[LILAC_SIMT_OP_COUNT] = {
     RULE(FSIN,                    0,    0,                  F32,      NULL)
     RULE(FCOS,                    0,    0,                  F32,      NULL)
     RULE(FTANH,                   0,    0,                  F32,      NULL)
+    RULE(FTF32,                   0,    0,                  F32,      NULL)
 
     RULE(CMP,                     0,    0,                  ANY_TYPE, check_compare)
     RULE(SEXT,                    0,    0,                  ANY_TYPE, check_width)

@@ -25,6 +25,7 @@ bool tile_verify_op_rules(tile_verifier *verifier, const lilac_tile_op *op);
 /* The rules of single operations. */
 typedef bool tile_rule(const tile_verifier *, const lilac_tile_op *);
 
+tile_rule tile_verify_dot_scaled;
 tile_rule tile_verify_order; /* attribute `order` and the shapes of a transposition */
 tile_rule tile_verify_local_alloc, tile_verify_local_access;
 tile_rule tile_verify_memdesc_index, tile_verify_memdesc_subslice, tile_verify_memdesc_trans,

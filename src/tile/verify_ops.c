@@ -363,12 +363,9 @@ static bool check_dot(const tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_type *d = op->results[0].type;
     uint32_t rank = d->rank;
     bool good = (rank == 2 || rank == 3) && a->rank == rank && b->rank == rank &&
-                (rank == 2 || (a->shape[0] == d->shape[0] && b->shape[0] == d->shape[0]));
-    /* In dot_scaled two fp4 numbers share a byte, along K or along the other dimension. */
-    if (good && op->code != LILAC_TILE_OP_TT_DOT_SCALED) {
-        good = a->shape[rank - 2] == d->shape[rank - 2] &&
-               b->shape[rank - 1] == d->shape[rank - 1] && a->shape[rank - 1] == b->shape[rank - 2];
-    }
+                (rank == 2 || (a->shape[0] == d->shape[0] && b->shape[0] == d->shape[0])) &&
+                a->shape[rank - 2] == d->shape[rank - 2] &&
+                b->shape[rank - 1] == d->shape[rank - 1] && a->shape[rank - 1] == b->shape[rank - 2];
     return good || shape_fault(verifier, op, a, d);
 }
 
@@ -721,7 +718,7 @@ static tile_rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_TT_DESCRIPTOR_GATHER] = check_descriptor_rows,
     [LILAC_TILE_OP_TT_DESCRIPTOR_SCATTER] = check_descriptor_rows,
     [LILAC_TILE_OP_TT_DOT] = check_dot,
-    [LILAC_TILE_OP_TT_DOT_SCALED] = check_dot,
+    [LILAC_TILE_OP_TT_DOT_SCALED] = tile_verify_dot_scaled,
     [LILAC_TILE_OP_TT_REDUCE] = check_reduce,
     [LILAC_TILE_OP_TT_SCAN] = check_scan,
     [LILAC_TILE_OP_TT_MAP_ELEMENTWISE] = check_map,

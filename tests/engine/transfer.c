@@ -27,6 +27,8 @@ static const struct {
     {"%r = tt.reshape %x : tensor<8x32xi32> -> tensor<4x64xi32>", 1, 1},
     {"%r = tt.reshape %x : tensor<8x32xi32> -> tensor<256xi32>", 1, 1},
     {"%r = tt.reshape %x : tensor<512xi32> -> tensor<4x16x8xi32>", 1, 1},
+    {"%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<8x32xi8> -> tensor<8x64xbf16>", 1, 1},
+    {"%r = ttg.fp4_to_fp %x {axis = 0 : i32} : tensor<8x32xi8> -> tensor<16x32xf16>", 1, 1},
     {"%r = tt.join %x, %x : tensor<8x32xi32> -> tensor<8x32x2xi32>", 1, 1},
     {"%r, %s = tt.split %x : tensor<8x32x2xi32> -> tensor<8x32xi32>", 1, 1},
 };
@@ -95,6 +97,11 @@ static uint64_t wanted(const lilac_tile_op *op, const lilac_layout *operand,
         for (uint32_t d = operand->out_count; d-- > 0;) {
             o[d] = flat & ((UINT64_C(1) << operand->out[d].bits) - 1);
             flat >>= operand->out[d].bits;
+        }
+        break;
+    case LILAC_TILE_OP_TTG_FP4_TO_FP:
+        for (uint32_t d = 0; d < operand->out_count; d++) {
+            o[d] = d == axis ? c[d] / 2 : c[d];
         }
         break;
     case LILAC_TILE_OP_TT_JOIN:

@@ -236,6 +236,7 @@ static bool has(lilac_simt_opcode code, lilac_simt_type type) {
     case LILAC_SIMT_OP_FSIN:
     case LILAC_SIMT_OP_FCOS:
     case LILAC_SIMT_OP_FTANH:
+    case LILAC_SIMT_OP_FTF32:
         return type == LILAC_SIMT_F32;
     default:
         return true;

@@ -614,6 +614,32 @@ static void functions(void **state) {
     }
 }
 
+/* The nearest multiple of a unit of tf32, ties away from zero: roundl. */
+static void tf32(void **state) {
+    sim_operation operation = {.code = LILAC_SIMT_OP_FTF32,
+                               .result = LILAC_SIMT_F32,
+                               .operands = {LILAC_SIMT_F32},
+                               .operand_count = 1};
+    lilac_random random;
+    lilac_random_seed(&random, 32);
+    (void)state;
+    draw(&random, &operation);
+    for (uint32_t i = 0; i < CASES; i += 2) { /* ties, and neighbours of ties */
+        pool.values[0][i] = (pool.values[0][i] & ~UINT64_C(0x1FFF)) + 0xFFF + i / 2 % 3;
+    }
+    run(&operation, CASES);
+    for (uint32_t i = 0; i < CASES; i++) {
+        long double x = (long double)float_of(pool.values[0][i]), rounded = x;
+        int exponent;
+        if (isfinite(x)) {
+            (void)frexpl(x, &exponent);
+            int unit = (x == 0 || exponent < -125 ? -125 : exponent) - 11;
+            rounded = ldexpl(roundl(ldexpl(x, -unit)), unit);
+        }
+        expect(&operation, i, bits_of(LILAC_SIMT_F32, (double)rounded));
+    }
+}
+
 /* ---- comparisons --------------------------------------------------------------------------- */
 
 static bool float_compare(lilac_simt_compare kind, double a, double b) {
@@ -1294,6 +1320,7 @@ int main(void) {
         cmocka_unit_test(wide_floats),
         cmocka_unit_test(fused_ties),
         cmocka_unit_test(functions),
+        cmocka_unit_test(tf32),
         cmocka_unit_test(float_comparisons),
         cmocka_unit_test(integers),
         cmocka_unit_test(integer_comparisons),

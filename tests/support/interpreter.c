@@ -217,6 +217,24 @@ static void run_fp4_to_fp(machine *m, const lilac_tile_op *op) {
     }
 }
 
+/* The one text that passes write: the nearest number of tf32, ties away from zero. */
+static void run_inline_asm(machine *m, const lilac_tile_op *op) {
+    lilac_name text = lilac_tile_find_text(&op->attributes, "asm_string");
+    if (text == NULL || strcmp(text, "cvt.rna.tf32.f32 $0, $1;") != 0) {
+        end(m, INTERPRETER_UNSUPPORTED, op);
+    }
+    for (uint64_t e = 0; e < count_of(op->results[0].type); e++) {
+        interpreter_cell cell = at(m, op, 0, e);
+        double value = lilac_scalar_decode(LILAC_F32, cell.bits);
+        cell.bits = isnan(value) ? 0x7FFFFFFF : (cell.bits + 0x1000) & 0xFFFFE000;
+        cell.slack = 0;
+        if (cell.error != 0) {
+            cell.error += interpreter_ulp(LILAC_TF32, fabs(value) + cell.error);
+        }
+        target(m, &op->results[0])[e] = cell;
+    }
+}
+
 /* ---- the table --------------------------------------------------------------------------- */
 
 /* NULL: the operation has no meaning here. */

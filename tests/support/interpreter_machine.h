@@ -116,6 +116,8 @@ void interpreter_run_gather(machine *m, const lilac_tile_op *op);
 void interpreter_run_histogram(machine *m, const lilac_tile_op *op);
 void interpreter_run_fold(machine *m, const lilac_tile_op *op);
 void interpreter_run_map(machine *m, const lilac_tile_op *op);
+void interpreter_run_dot(machine *m, const lilac_tile_op *op);
+void interpreter_run_dot_scaled(machine *m, const lilac_tile_op *op);
 /* Runs blocks until a terminator that leaves their region, and returns that. */
 const lilac_tile_op *interpreter_run_blocks(machine *m, const lilac_tile_block *block);
 

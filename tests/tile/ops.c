@@ -253,7 +253,7 @@ static const char *const lines[] = {
     ("    %scaled = tt.dot_scaled %fp4 scale %scale, %fp4_t scale %scale, %dot lhs = e2m1 "
      "rhs = e2m1 {fastMath = false} : tensor<8x16xi8>, tensor<8x1xi8> * tensor<16x8xi8>, "
      "tensor<8x1xi8> -> tensor<8x8xf32>\n"),
-    ("    %scaled_10 = tt.dot_scaled %fp4, %fp4_t scale %scale, %dot lhs = e5m2 rhs = "
+    ("    %scaled_10 = tt.dot_scaled %fp4, %fp4_t scale %scale, %dot lhs = e2m1 rhs = "
      "e2m1 {fastMath = true} : tensor<8x16xi8> * tensor<16x8xi8>, tensor<8x1xi8> -> "
      "tensor<8x8xf32>\n"),
     "    %reduce:2 = \"tt.reduce\"(%x, %t) <{axis = 0 : i32}> ({\n",

@@ -63,6 +63,7 @@ static const struct {
     {"sin", 1, 0, 0, 0, LILAC_SIMT_OP_FSIN, "", "approx ftz", "approx", 0},
     {"cos", 1, 0, 0, 0, LILAC_SIMT_OP_FCOS, "", "approx ftz", "approx", 0},
     {"tanh", 1, 0, 0, 0, LILAC_SIMT_OP_FTANH, "", "approx", "approx", 0},
+    {"cvt", 1, 0, 0, 0, LILAC_SIMT_OP_FTF32, "", "rna tf32", "tf32", 0},
 };
 
 /* Do the floating-point operations of SIMT IR have this type? */
@@ -78,6 +79,7 @@ static bool float_type(lilac_simt_opcode code, lilac_simt_type type) {
     case LILAC_SIMT_OP_FSIN:
     case LILAC_SIMT_OP_FCOS:
     case LILAC_SIMT_OP_FTANH:
+    case LILAC_SIMT_OP_FTF32:
         return type == LILAC_SIMT_F32;
     default:
         return true;

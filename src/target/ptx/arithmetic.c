@@ -82,6 +82,7 @@ static const mnemonic mnemonics[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_FSIN]    = {"sin.approx",     NULL,           F,      LOW,  F32},
     [LILAC_SIMT_OP_FCOS]    = {"cos.approx",     NULL,           F,      LOW,  F32},
     [LILAC_SIMT_OP_FTANH]   = {"tanh.approx",    NULL,           F,      LOW,  F32},
+    [LILAC_SIMT_OP_FTF32]   = {"cvt.rna.tf32",   NULL,           F,      LOW,  F32},
 };
 /* clang-format on */
 
@@ -261,7 +262,8 @@ static void begin_arithmetic(lilac_ptx_emitter *e, const lilac_simt_instruction 
         lilac_ptx_begin(e, stem);
     }
     /* As in the simulator, ftz is a word about f32 only. */
-    if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH) {
+    if ((i->flags & LILAC_SIMT_FTZ) && type == LILAC_SIMT_F32 && i->code != LILAC_SIMT_OP_FTANH &&
+        i->code != LILAC_SIMT_OP_FTF32) {
         put_string(&e->code, ".ftz");
     }
     if (propagates_nan(i)) {

@@ -122,6 +122,12 @@ F32_LOOP(sine, (float)sin((double)a))
 F32_LOOP(cosine, (float)cos((double)a))
 F32_LOOP(tangent, (float)tanh((double)a))
 
+/* tf32 has the upper 19 bits of an f32. */
+static float nearest_tf32(float a) {
+    return isfinite(a) ? float_of_bits((bits_of_float(a) + 0x1000) & ~UINT32_C(0x1FFF)) : a;
+}
+F32_LOOP(tensor, nearest_tf32(a))
+
 F16_LOOP(down, floor(a))
 BF16_LOOP(down, floor(a))
 F32_LOOP(down, floorf(a))
@@ -209,6 +215,7 @@ static loops_by_type arithmetic[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_FSIN] = SINGLE(sine),
     [LILAC_SIMT_OP_FCOS] = SINGLE(cosine),
     [LILAC_SIMT_OP_FTANH] = SINGLE(tangent),
+    [LILAC_SIMT_OP_FTF32] = SINGLE(tensor),
     [LILAC_SIMT_OP_FFLOOR] = BY_TYPE(down),
     [LILAC_SIMT_OP_FCEIL] = BY_TYPE(up),
     [LILAC_SIMT_OP_FTRUNC] = BY_TYPE(chop),
