@@ -139,6 +139,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_SOURCE, "verify",                    verify_source, NULL,                                   NULL},
     {LILAC_STAGE_TILE,   "structurize",               NULL,          lilac_engine_structurize,               NULL},
     {LILAC_STAGE_TILE,   "inline",                    NULL,          lilac_engine_inline,                    NULL},
+    {LILAC_STAGE_TILE,   "expand_descriptors",        NULL,          lilac_engine_expand_descriptors,        NULL},
     {LILAC_STAGE_TILE,   "reduce_strength",           NULL,          lilac_engine_reduce_strength,           NULL},
     {LILAC_STAGE_TILE,   "simplify",                  NULL,          lilac_engine_simplify,                  NULL},
     {LILAC_STAGE_TILE,   "hoist_assertions",          NULL,          lilac_engine_hoist_assertions,          NULL},
