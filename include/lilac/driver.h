@@ -107,6 +107,9 @@ LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
  *    "accesses": …,
  *    "passes": [{"name": "read", "seconds": 1.2e-05, "operations": 24}, …]}
  *
+ * A parameter that is the base pointer of a tensor descriptor also has "descriptor", its type; the
+ * parameters of the shape, the strides and the padding follow (lilac_engine_expand_descriptors). Before
+ * that pass, a descriptor is one parameter.
  * The name is the one in the PTX (lilac_ptx_kernel_name), by which a launcher finds the kernel. The
  * kernel is the first one of the module; "more_kernels" has the others, if there are any. A value
  * that is not known yet is null, such as the shared bytes of a module that was not lowered. The

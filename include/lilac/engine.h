@@ -124,6 +124,16 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
  * `unsupported-operation`: element types e2m3 and e3m2. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_decompose_dots(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Replaces tensor descriptors by their parts (base pointer, shape, strides, padding) and accesses through
+ * them by accesses through pointers. A descriptor that is a parameter becomes the parameters of
+ * Triton's launcher: base pointer, i64 shape, i64 strides, i1 padding; the attribute
+ * `lilac.descriptor` of the base has the old type. A function that uses descriptors in other operations,
+ * or whose tensors have layouts, keeps them. Refused with `unsupported-descriptor`: a last stride
+ * that is not the constant 1, a reduction that the element type does not have. Linear in the size of
+ * the module, apart from values that nested loops carry. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module *module,
+                                                              const lilac_target *target,
+                                                              bool *changed);
 /* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform
  * step becomes a carried scalar and an invariant tensor; their sum is formed at each use. Never
  * fails. Linear in the size of the module for loops that are not nested. */

@@ -113,6 +113,9 @@ def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Opt
         of the kernel. Arrays may overlap. For bfloat16 and 8-bit floats: arrays of the types of ml_dtypes, or
         integers of the same width with the bits. An array that is not writeable is read-only memory.
         For a number: an int, float or bool, or a NumPy scalar.
+        For a tensor descriptor: an array of the descriptor's rank, whose shape and strides are the tensor's.
+        What a parameter `d` needs besides the array are parameters of their own, given by name only: `d_nan`
+        (True: elements outside are read as NaN; the usual: zero), `d_shape0`, …, `d_stride0`, …
         For a tensor map (`i64 tensor_map` in SIMT IR): a `TensorMap`.
     num_warps, num_ctas, target: as for `compile`. SIMT text contains them; others are refused.
     name: the name of the kernel in the module; None: the first kernel.
@@ -211,10 +214,13 @@ class _Memory:
 class _Binding:
     """Binds the arguments of a launch to the parameters of a kernel."""
 
-    def __init__(self, kernel: str, parameters: Sequence[tuple[str, str, int]], empty: Iterable[str]) -> None:
+    def __init__(self, kernel: str, parameters: Sequence[tuple[str, str, int, int]], empty: Iterable[str]) -> None:
         self.kernel = kernel
-        self.parameters = parameters
+        self.parameters = [parameter[:3] for parameter in parameters]
         self.names = [parameter[0] for parameter in parameters]
+        # Descriptors: the names of the parameters that are their shape, strides and padding, by their base.
+        self.parts = {name: self.names[i + 1:i + 2 * rank + 2] for i, (name, _, _, rank) in enumerate(parameters)
+                      if rank > 0}
         self.empty = {empty} if isinstance(empty, str) else set(empty)
         self.values: list[Any] = []
         self.memory: list[_Memory] = []
@@ -224,10 +230,12 @@ class _Binding:
     def bind(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         if len(arguments) == 1 and isinstance(arguments[0], Mapping):
             arguments, named = (), {**arguments[0], **named}
-        if len(arguments) > len(self.parameters):
-            raise TypeError(f"{self.kernel} has {len(self.parameters)} parameters "
-                            f"({', '.join(self.names)}), not {len(arguments)}")
-        given = dict(zip(self.names, arguments))
+        by_name = {name for parts in self.parts.values() for name in parts}
+        declared = [name for name in self.names if name not in by_name]
+        if len(arguments) > len(declared):
+            raise TypeError(f"{self.kernel} has {len(declared)} parameters "
+                            f"({', '.join(declared)}), not {len(arguments)}")
+        given = dict(zip(declared, arguments))
         for name, value in named.items():
             if name not in self.names:
                 raise TypeError(f"{self.kernel} has no parameter {name!r}, and run() no such option; its "
@@ -235,6 +243,9 @@ class _Binding:
             if name in given:
                 raise TypeError(f"{self.kernel}: two values for {name!r}")
             given[name] = value
+        for base, parts in self.parts.items():
+            if base in given:
+                given = {**_descriptor(base, parts, given[base], given), **given}
         missing = [f"{name}: {kind}" for name, kind, _ in self.parameters if name not in given]
         if missing:
             raise TypeError(f"{self.kernel}: no value for {', '.join(missing)}")
@@ -358,6 +369,26 @@ def _needed(element: str) -> str:
         width = _BITS.get(element, 8)
         return f"an array of ml_dtypes.{_FLOATS[element]}, or of its bits as uint{width}"
     return "elements that NumPy does not have"
+
+
+def _descriptor(name: str, parts: Sequence[str], array: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a descriptor's parts that follow from its array; none where all are given."""
+    import numpy
+
+    rank = len(parts) // 2
+    if all(part in given for part in parts[:-1]) or not isinstance(array, numpy.ndarray):
+        return {parts[-1]: False}
+    if array.ndim != rank:
+        raise Error(f"{name} is a descriptor of {rank} dimensions; the array has {array.ndim}")
+    if any(stride % array.itemsize for stride in array.strides):
+        raise Error(f"{name}: the strides of the array are not whole elements")
+    strides = [stride // array.itemsize for stride in array.strides]
+    if array.shape[-1] > 1 and strides[-1] != 1:
+        raise Error(f"{name}: the last dimension of a descriptor is contiguous; the array has a stride of "
+                    f"{array.strides[-1]} bytes there, for elements of {array.itemsize}")
+    if max(array.shape) >= 1 << 31:
+        raise Error(f"{name}: a descriptor has at most 2^31 - 1 elements along a dimension")
+    return dict(zip(parts, [*array.shape, *strides, False]))
 
 
 def _integer(name: str, kind: str, divisor: int, value: Any) -> int:

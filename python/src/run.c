@@ -2,11 +2,13 @@
  * simulator runs it on memory that belongs to Python.
  *
  *   prepare(text, file, target, num_warps, num_ctas, num_stages, flags, kernel)
- *       → (program, metadata, [(name, type, divisor) of each parameter])
+ *       → (program, metadata, [(name, type, divisor, rank) of each parameter])
  *       → (None, [diagnostics as JSON], [diagnostics as text])
  *   simulate(program, grid, arguments, buffers, maps, threads, limit)
  *       → (completed, counters, printed, [diagnostics as JSON], [diagnostics as text])
  *
+ *   rank       of the tensor descriptor whose base pointer the parameter is: its i64 shape, i64
+ *              strides and i1 padding are the next parameters; 0: it is no base
  *   argument   a number: its bits; a pointer: (buffer, offset in bytes), or 0 for the null pointer;
  *              a tensor map: its index in `maps`
  *   buffer     (name, address, size, address of the written bytes or 0, is read-only); a written
@@ -73,18 +75,30 @@ static bool find_kernel(program *self, const char *name) {
     return false;
 }
 
-/* One (name, type, divisor) of the list; `type` is a new reference. */
-static PyObject *parameter_row(const char *name, PyObject *type, int64_t divisor) {
-    return Py_BuildValue("sNL", name != NULL ? name : "", type, (long long)divisor);
+/* One (name, type, divisor, rank) of the list; `type` is a new reference. */
+static PyObject *parameter_row(const char *name, PyObject *type, int64_t divisor, uint32_t rank) {
+    return Py_BuildValue("sNLI", name != NULL ? name : "", type, (long long)divisor, rank);
+}
+
+/* The rank of the tensor descriptor whose base is parameter `index` and whose other parts follow it;
+ * 0: it is no base. */
+static uint32_t descriptor_rank(const lilac_tile_function *function, uint32_t index) {
+    const lilac_tile_attribute *descriptor =
+        lilac_tile_find(&function->parameter_attributes[index], "lilac.descriptor");
+    const lilac_tile_type *type = descriptor != NULL ? descriptor->type : NULL;
+    const uint32_t rank =
+        type != NULL && type->kind == LILAC_TILE_DESCRIPTOR ? type->element->rank : 0;
+    return rank <= 5 && index + 2 * rank + 1 < function->parameter_count ? rank : 0;
 }
 
 static PyObject *tile_parameter(const program *self, uint32_t index) {
     const lilac_tile_value *parameter = self->function->parameters[index];
     lilac_text type = {0};
     lilac_tile_print_type(&type, parameter->type);
-    return parameter_row(parameter->name, take_text(&type),
-                         lilac_tile_find_integer(&self->function->parameter_attributes[index],
-                                                 "tt.divisibility", 1));
+    return parameter_row(
+        parameter->name, take_text(&type),
+        lilac_tile_find_integer(&self->function->parameter_attributes[index], "tt.divisibility", 1),
+        descriptor_rank(self->function, index));
 }
 
 /* The types are spelled as in SIMT text: "i64 ptr", "i64 tensor_map", "i32". */
@@ -94,7 +108,7 @@ static PyObject *simt_parameter(const program *self, uint32_t index) {
                        : parameter->is_tensor_map ? "i64 tensor_map"
                                                   : lilac_simt_type_name(parameter->type);
     return parameter_row(parameter->name, PyUnicode_FromString(type),
-                         parameter->alignment > 1 ? parameter->alignment : 1);
+                         parameter->alignment > 1 ? parameter->alignment : 1, 0);
 }
 
 static PyObject *parameter_list(const program *self) {

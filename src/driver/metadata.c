@@ -2,8 +2,9 @@
  * passes, as one line of JSON.
  *
  * Triton's launcher reads these keys: name, shared, num_warps, num_ctas, cluster_dims, tmem_size,
- * and the sizes and alignments of scratch memory. lilac's kernels need no scratch memory in global
- * memory, no tensor memory and no tensor descriptors, so these are 0 or empty. The remaining
+ * tensordesc_meta, and the sizes and alignments of scratch memory. lilac's kernels need no scratch memory
+ * in global memory and no tensor memory, so these are 0. Tensor descriptors are parameters of numbers
+ * and pointers, which Triton's launcher passes where tensordesc_meta is empty. The remaining
  * conversions between layouts, each with its price and its neighbours, and the plans of the
  * accesses to global memory are statistics for people.
  */
@@ -14,6 +15,21 @@
 
 static void put_string(lilac_text *out, const char *string) {
     lilac_text_json(out, string, strlen(string));
+}
+
+/* Of the base pointer of a tensor descriptor, the descriptor's type. Its i64 shape, i64 strides and i1
+ * padding are the next parameters. */
+static void put_descriptor(lilac_text *out, const lilac_tile_attributes *attributes) {
+    const lilac_tile_attribute *descriptor = lilac_tile_find(attributes, "lilac.descriptor");
+    if (descriptor == NULL || descriptor->type == NULL) {
+        return;
+    }
+    lilac_text type;
+    lilac_text_init(&type);
+    lilac_tile_print_type(&type, descriptor->type);
+    lilac_text_puts(out, ", \"descriptor\": ");
+    lilac_text_json(out, lilac_text_get(&type), type.length);
+    lilac_text_clear(&type);
 }
 
 static void put_parameters(lilac_text *out, const lilac_tile_function *function) {
@@ -28,6 +44,7 @@ static void put_parameters(lilac_text *out, const lilac_tile_function *function)
         lilac_tile_print_type(&type, parameter->type);
         lilac_text_puts(out, ", \"type\": ");
         lilac_text_json(out, lilac_text_get(&type), type.length);
+        put_descriptor(out, &function->parameter_attributes[i]);
         lilac_text_char(out, '}');
     }
     lilac_text_char(out, ']');

@@ -348,7 +348,7 @@ static bool is_refusal(const lilac_diagnostic *d) {
     static const char *const ids[] = {"unsupported-operation",  "unsupported-type",
                                       "unsupported-clusters",   "layout-conversion",
                                       "too-much-shared-memory", "unsupported-instruction",
-                                      "unsupported-layout"};
+                                      "unsupported-layout",     "unsupported-descriptor"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         if (d->id != NULL && strcmp(d->id, ids[i]) == 0) {
             return true;

@@ -188,6 +188,13 @@ static void run_elements(machine *m, const lilac_tile_op *op) {
 }
 
 static void run_select(machine *m, const lilac_tile_op *op) {
+    const lilac_tile_type *type = op->results[0].type;
+    if (type->kind == LILAC_TILE_DESCRIPTOR) { /* several cells, and yet a scalar */
+        const bool first = known(m, op, at(m, op, 0, 0)) & 1;
+        memcpy(target(m, &op->results[0]), read(m, op, first ? 1 : 2),
+               count_of(type) * sizeof(interpreter_cell));
+        return;
+    }
     run_each(m, op, interpreter_select);
 }
 
@@ -283,11 +290,14 @@ static void run_program(machine *m, lilac_tile_function *f) {
     first->values = lilac_arena_array(m->arena, interpreter_cell *, f->value_count);
     first->function = f;
     m->frame = first;
-    for (uint32_t i = 0; i < f->parameter_count; i++) {
+    for (uint32_t i = 0, a = 0; i < f->parameter_count; i++) {
         const lilac_tile_type *type = f->parameters[i]->type;
-        uint64_t bits = i < m->run->argument_count ? m->run->arguments[i] : 0;
-        target(m, f->parameters[i])[0] =
-            (interpreter_cell){lilac_scalar_mask(kind_of(type), bits), 0, 0};
+        const uint64_t count = type->kind == LILAC_TILE_DESCRIPTOR ? count_of(type) : 1;
+        for (uint64_t k = 0; k < count; k++, a++) { /* of a descriptor an argument for each part */
+            uint64_t bits = a < m->run->argument_count ? m->run->arguments[a] : 0;
+            target(m, f->parameters[i])[k] =
+                (interpreter_cell){lilac_scalar_mask(kind_of(type), bits), 0, 0};
+        }
     }
     (void)interpreter_run_blocks(m, f->body->first);
 }

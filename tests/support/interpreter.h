@@ -64,7 +64,8 @@ typedef enum interpreter_status {
 
 typedef struct interpreter_run {
     const lilac_tile_module *module; /* its first public function runs */
-    const uint64_t *arguments;       /* bits of each parameter */
+    const uint64_t *arguments; /* bits of each parameter; of a descriptor its base, shape, strides
+                                  and padding */
     uint32_t argument_count;
     uint32_t grid[3];
     interpreter_buffer *buffers;

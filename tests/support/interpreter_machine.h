@@ -1,7 +1,8 @@
 /* The interpreter's machine, for its own files.
  *
  * A frame holds the values of one call: an array of cells for each, its elements in row-major
- * order; a block pointer is its base, shape, strides and offsets. An operation reads the arrays of
+ * order; a block pointer is its base, shape, strides and offsets; a tensor descriptor its base, shape,
+ * strides and padding. An operation reads the arrays of
  * its operands and writes those of its results: one array for each value, also round a loop, as
  * what is defined once is read only until it is defined again. */
 #ifndef LILAC_TESTS_INTERPRETER_MACHINE_H
@@ -43,6 +44,9 @@ static inline _Noreturn void end(machine *m, interpreter_status status, const li
 static inline uint64_t count_of(const lilac_tile_type *type) {
     if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_TENSOR) {
         return 1 + 3 * (uint64_t)type->element->rank; /* a block pointer */
+    }
+    if (type->kind == LILAC_TILE_DESCRIPTOR) {
+        return 2 + 2 * (uint64_t)type->element->rank;
     }
     return (uint64_t)lilac_tile_element_count(type);
 }
@@ -100,6 +104,10 @@ static inline lilac_scalar kind_of(const lilac_tile_type *element) {
 void interpreter_run_load(machine *m, const lilac_tile_op *op);
 void interpreter_run_store(machine *m, const lilac_tile_op *op);
 void interpreter_run_atomic(machine *m, const lilac_tile_op *op);
+void interpreter_run_make_descriptor(machine *m, const lilac_tile_op *op);
+void interpreter_run_descriptor_load(machine *m, const lilac_tile_op *op);
+void interpreter_run_descriptor_store(machine *m, const lilac_tile_op *op);
+void interpreter_run_descriptor_reduce(machine *m, const lilac_tile_op *op);
 void interpreter_run_constant(machine *m, const lilac_tile_op *op);
 void interpreter_run_range(machine *m, const lilac_tile_op *op);
 void interpreter_run_poison(machine *m, const lilac_tile_op *op);
@@ -118,6 +126,17 @@ void interpreter_run_fold(machine *m, const lilac_tile_op *op);
 void interpreter_run_map(machine *m, const lilac_tile_op *op);
 void interpreter_run_dot(machine *m, const lilac_tile_op *op);
 void interpreter_run_dot_scaled(machine *m, const lilac_tile_op *op);
+/* The buffer of an access and the offset in it. Ends the run outside of every buffer. */
+interpreter_buffer *interpreter_find(machine *m, const lilac_tile_op *op, uint64_t address,
+                                     uint32_t bytes, uint64_t *offset);
+interpreter_cell interpreter_load(machine *m, const lilac_tile_op *op, uint64_t address,
+                                  const lilac_tile_type *element);
+void interpreter_store(machine *m, const lilac_tile_op *op, uint64_t address,
+                       const lilac_tile_type *element, interpreter_cell cell);
+/* One read-modify-write operation by its name in tt.atomic_rmw; `times`: of the operations at this
+ * address, whose addends have the sum of magnitudes `mass`. */
+interpreter_cell interpreter_combine(const char *kind, lilac_scalar s, interpreter_cell old,
+                                     interpreter_cell by, double mass, uint32_t times);
 /* Runs blocks until a terminator that leaves their region, and returns that. */
 const lilac_tile_op *interpreter_run_blocks(machine *m, const lilac_tile_block *block);
 

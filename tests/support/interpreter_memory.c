@@ -2,8 +2,8 @@
  * of the element that covers it. */
 #include "interpreter_machine.h"
 
-static interpreter_buffer *find(machine *m, const lilac_tile_op *op, uint64_t address,
-                                uint32_t bytes, uint64_t *offset) {
+interpreter_buffer *interpreter_find(machine *m, const lilac_tile_op *op, uint64_t address,
+                                     uint32_t bytes, uint64_t *offset) {
     for (uint32_t i = 0; i < m->run->buffer_count; i++) {
         interpreter_buffer *b = &m->run->buffers[i];
         if (address >= b->address && address - b->address + bytes <= b->size) {
@@ -14,11 +14,11 @@ static interpreter_buffer *find(machine *m, const lilac_tile_op *op, uint64_t ad
     end(m, INTERPRETER_OUT_OF_RANGE, op);
 }
 
-static interpreter_cell load(machine *m, const lilac_tile_op *op, uint64_t address,
-                             const lilac_tile_type *element) {
+interpreter_cell interpreter_load(machine *m, const lilac_tile_op *op, uint64_t address,
+                                  const lilac_tile_type *element) {
     uint64_t offset;
     uint32_t bytes = bytes_of(element);
-    const interpreter_buffer *b = find(m, op, address, bytes, &offset);
+    const interpreter_buffer *b = interpreter_find(m, op, address, bytes, &offset);
     interpreter_cell cell = {0, 0, 0};
     memcpy(&cell.bits, b->bytes + offset, bytes);
     for (uint32_t i = 0; i < bytes; i++) {
@@ -34,11 +34,11 @@ static interpreter_cell load(machine *m, const lilac_tile_op *op, uint64_t addre
     return cell;
 }
 
-static void store(machine *m, const lilac_tile_op *op, uint64_t address,
-                  const lilac_tile_type *element, interpreter_cell cell) {
+void interpreter_store(machine *m, const lilac_tile_op *op, uint64_t address,
+                       const lilac_tile_type *element, interpreter_cell cell) {
     uint64_t offset;
     uint32_t bytes = bytes_of(element);
-    interpreter_buffer *b = find(m, op, address, bytes, &offset);
+    interpreter_buffer *b = interpreter_find(m, op, address, bytes, &offset);
     memcpy(b->bytes + offset, &cell.bits, bytes);
     for (uint32_t i = 0; i < bytes; i++) {
         /* The bits of a NaN are not specified, so NaNs are compared as floats. */
@@ -89,7 +89,7 @@ static void run_block_access(machine *m, const lilac_tile_op *op) {
         bool inside;
         uint64_t address = block_address(pointer, tensor, e, checked, &inside);
         if (is_load && inside) {
-            out[e] = load(m, op, address, element);
+            out[e] = interpreter_load(m, op, address, element);
         } else if (is_load) {
             out[e] = padding == 0 ? OPEN : (interpreter_cell){0, 0, 0};
             if (padding == 2) {
@@ -97,7 +97,7 @@ static void run_block_access(machine *m, const lilac_tile_op *op) {
                     lilac_scalar_encode(element->scalar, NAN, LILAC_ROUND_NEAREST_EVEN, false);
             }
         } else if (inside) {
-            store(m, op, address, element, at(m, op, 1, e));
+            interpreter_store(m, op, address, element, at(m, op, 1, e));
         }
     }
 }
@@ -114,7 +114,7 @@ void interpreter_run_load(machine *m, const lilac_tile_op *op) {
             out[e] = op->operand_count > 2 ? at(m, op, 2, e) : OPEN;
             out[e].slack = 0;
         } else {
-            out[e] = load(m, op, known(m, op, at(m, op, 0, e)), element);
+            out[e] = interpreter_load(m, op, known(m, op, at(m, op, 0, e)), element);
         }
     }
 }
@@ -138,25 +138,26 @@ void interpreter_run_store(machine *m, const lilac_tile_op *op) {
                 continue;
             }
             uint64_t offset, address = known(m, op, at(m, op, 0, e));
-            interpreter_buffer *b = find(m, op, address, bytes, &offset);
+            interpreter_buffer *b = interpreter_find(m, op, address, bytes, &offset);
             if (pass == 1) {
                 b->touched[offset] = 0;
                 continue;
             }
-            interpreter_cell cell = at(m, op, 1, e), old = load(m, op, address, element);
+            interpreter_cell cell = at(m, op, 1, e),
+                             old = interpreter_load(m, op, address, element);
             if (b->touched[offset] != 0 && (old.bits != cell.bits || old.error != cell.error)) {
                 cell = OPEN;
             }
             b->touched[offset] = 1;
-            store(m, op, address, element, cell);
+            interpreter_store(m, op, address, element, cell);
         }
     }
 }
 
 /* ---- atomics ----------------------------------------------------------------------------- */
 
-static interpreter_cell combine(const char *kind, lilac_scalar s, interpreter_cell old,
-                                interpreter_cell by, double mass, uint32_t times) {
+interpreter_cell interpreter_combine(const char *kind, lilac_scalar s, interpreter_cell old,
+                                     interpreter_cell by, double mass, uint32_t times) {
     int64_t x = lilac_scalar_signed(s, old.bits), y = lilac_scalar_signed(s, by.bits);
     interpreter_cell result = by;
     if (strcmp(kind, "fadd") == 0) {
@@ -215,7 +216,7 @@ void interpreter_run_atomic(machine *m, const lilac_tile_op *op) {
                 continue;
             }
             uint64_t address = known(m, op, at(m, op, 0, e));
-            interpreter_buffer *b = find(m, op, address, bytes, &offset);
+            interpreter_buffer *b = interpreter_find(m, op, address, bytes, &offset);
             if (pass != 1) {
                 b->touched[offset] = pass == 0 ? b->touched[offset] + 1 : 0;
                 b->mass[offset] =
@@ -226,15 +227,15 @@ void interpreter_run_atomic(machine *m, const lilac_tile_op *op) {
                 continue;
             }
             uint32_t times = b->touched[offset];
-            interpreter_cell old = load(m, op, address, element), made;
+            interpreter_cell old = interpreter_load(m, op, address, element), made;
             if (op->code == LILAC_TILE_OP_TT_ATOMIC_CAS) {
                 interpreter_cell wanted = at(m, op, 1, e);
                 bool open = old.error != 0 || wanted.error != 0 || times > 1;
                 made = open ? OPEN : old.bits == wanted.bits ? at(m, op, 2, e) : old;
             } else {
-                made = combine(kind, s, old, at(m, op, 1, e), b->mass[offset], times);
+                made = interpreter_combine(kind, s, old, at(m, op, 1, e), b->mass[offset], times);
             }
-            store(m, op, address, element, made);
+            interpreter_store(m, op, address, element, made);
             if (out != NULL) {
                 out[e] = times > 1 ? OPEN : old;
             }

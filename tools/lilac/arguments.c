@@ -9,6 +9,7 @@
  *                             same ones in every run, others for every parameter
  *   p=null, y=same:x+128, ptrs=pointers:a,b+16,null (pointers.c)
  *   m=tensor_map:x:64x64:swizzle=128 (tensor_maps.c)
+ *   d=@x.npy                  a tensor descriptor: the shape of the buffer too (descriptors.c)
  *
  * Every string is a source text of its own ("<argument 3>"), so a diagnostic can point into it;
  * a note points at the parameter in the kernel's text. One run records all errors.
@@ -317,6 +318,7 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
     for (uint32_t i = 0; i < buffers->count; i++) {
         good &= bind_buffer(arguments, context, buffers->list[i], i + 1);
     }
+    descriptors_find(arguments);
     for (uint32_t i = 0; i < count; i++) {
         if (!arguments->names[i].bound) {
             refuse_missing(arguments, context, i);
@@ -325,6 +327,7 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
     }
     good &= pointers_resolve(arguments);
     good &= tensor_maps_resolve(arguments);
+    good &= descriptors_fill(arguments, context);
     if (good) {
         lilac_sim_place(arguments->buffers, arguments->buffer_count);
         uint64_t *addresses = lilac_arena_array(arena, uint64_t, arguments->buffer_count + 1);

@@ -1,5 +1,5 @@
 /* Shared by the files that bind a kernel's arguments: arguments.c, buffers.c, pointers.c,
- * tensor_maps.c. */
+ * tensor_maps.c, descriptors.c. */
 #ifndef LILAC_ARGUMENTS_H
 #define LILAC_ARGUMENTS_H
 
@@ -52,5 +52,12 @@ bool tensor_maps_resolve(bound_arguments *arguments);
 /* Sets the addresses of the maps' buffers. */
 void tensor_maps_place(bound_arguments *arguments, const uint64_t *addresses);
 void tensor_maps_clear(bound_arguments *arguments);
+
+/* ---- tensor descriptors (descriptors.c) -------------------------------------------------- */
+
+/* Marks the parts of descriptors that follow from a buffer as bound. */
+void descriptors_find(bound_arguments *arguments);
+/* Sets them, when all names are bound. */
+bool descriptors_fill(bound_arguments *arguments, lilac_context *context);
 
 #endif

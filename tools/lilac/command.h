@@ -177,6 +177,7 @@ typedef struct bound_name {
     const char *name;
     lilac_scalar scalar; /* of what a pointer points to; i64 for addresses */
     bool is_pointer, bound, failed;
+    bool is_filled; /* a part of a tensor descriptor that follows from its buffer */
     pointer_target target;
 } bound_name;
 

@@ -61,10 +61,22 @@ static void set_tile_kind(kernel_parameter *parameter, const lilac_tile_type *ty
     }
 }
 
+/* The rank of the tensor descriptor whose base is parameter i and whose other parts follow it; 0: it
+ * is no base. */
+static uint32_t descriptor_rank(const lilac_tile_function *function, uint32_t i) {
+    const lilac_tile_attribute *descriptor =
+        lilac_tile_find(&function->parameter_attributes[i], "lilac.descriptor");
+    const lilac_tile_type *type = descriptor != NULL ? descriptor->type : NULL;
+    const uint32_t rank =
+        type != NULL && type->kind == LILAC_TILE_DESCRIPTOR ? type->element->rank : 0;
+    return rank > 0 && rank <= 5 && i + 2 * rank + 1 < function->parameter_count ? rank : 0;
+}
+
 kernel_signature signature_of_function(lilac_context *context,
                                        const lilac_tile_function *function) {
     kernel_parameter *parameters = lilac_arena_array(lilac_context_arena(context), kernel_parameter,
                                                      function->parameter_count);
+    uint32_t declared = 0, parts = 0; /* of the descriptor that the text declares there */
     for (uint32_t i = 0; i < function->parameter_count; i++) {
         const lilac_tile_value *value = function->parameters[i];
         parameters[i] = (kernel_parameter){
@@ -72,8 +84,12 @@ kernel_signature signature_of_function(lilac_context *context,
             .type = type_text(context, value->type),
             .divisor =
                 lilac_tile_find_integer(&function->parameter_attributes[i], "tt.divisibility", 1),
-            .position = parameter_position(context, function->position, i),
+            .position = parameter_position(context, function->position, declared),
         };
+        declared += parts == 0;
+        parts -= parts > 0;
+        parameters[i].descriptor_rank = descriptor_rank(function, i);
+        parts += parameters[i].descriptor_rank > 0 ? 2 * parameters[i].descriptor_rank + 1 : 0;
         set_tile_kind(&parameters[i], value->type);
     }
     return (kernel_signature){.name = function->name,

@@ -18,8 +18,10 @@ typedef struct kernel_parameter {
     const char *name; /* never NULL */
     const char *type; /* as the text spells it */
     parameter_kind kind;
-    lilac_scalar scalar; /* of the number, or what the pointer points to */
-    int64_t divisor;     /* the kernel is compiled for multiples of it; 1: for every value */
+    lilac_scalar scalar;      /* of the number, or what the pointer points to */
+    int64_t divisor;          /* the kernel is compiled for multiples of it; 1: for every value */
+    uint32_t descriptor_rank; /* of the tensor descriptor whose base pointer it is; 0: of none. Its
+                                 shape, strides and padding are the next parameters */
     lilac_position position;
 } kernel_parameter;
 

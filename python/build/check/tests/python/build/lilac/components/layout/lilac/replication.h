@@ -1,0 +1,1 @@
+#include "/work/wt/descs/src/layout/replication.h"

@@ -1,0 +1,1 @@
+#include "/work/wt/descs/src/base/bits.h"

@@ -1,0 +1,1 @@
+#include "/work/wt/descs/include/lilac/simt.h"

@@ -1,0 +1,1 @@
+#include "/work/wt/descs/src/f2/f2.h"
