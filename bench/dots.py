@@ -103,6 +103,41 @@ def int4_case(torch, kernels, name):
                 check)
 
 
+def mxfp4_case(torch, kernels, name):
+    m = n = k = 4096
+    a = torch.randn((m, k), device="cuda").bfloat16()
+    b = torch.randint(0, 256, (n, k // 2), device="cuda", dtype=torch.uint8)
+    scales = torch.randint(120, 134, (n, k // 32), device="cuda", dtype=torch.uint8)
+    c = torch.empty((m, n), device="cuda", dtype=torch.bfloat16)
+    numbers = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], device="cuda").double()
+
+    def check():
+        w = torch.stack((numbers[(b & 15).long()], numbers[(b >> 4).long()]), 2).reshape(n, k)
+        w = w * torch.exp2(scales.double() - 127).repeat_interleave(32, 1)
+        wanted = a[:64].double() @ w.t()
+        return float((c[:64].double() - wanted).norm() / wanted.norm()), 1e-2
+
+    arguments = dict(a=a, b=b, bs=scales, c=c, M=m, N=n, K=k)
+    return Case(name, kernels.mxfp4_matmul, arguments, dict(BM=128, BN=128, BK=128), (32, 32), 8, 3, 2.0 * m * n * k, c,
+                check)
+
+
+def descriptor_case(torch, kernels, name):
+    import triton
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8))
+    m = n = k = 8192
+    a, b = (torch.randn((m, k), device="cuda").half() for _ in range(2))
+    c = torch.empty((m, n), device="cuda", dtype=torch.float16)
+
+    def check():
+        wanted = a[:64].double() @ b.double().t()
+        return float((c[:64].double() - wanted).norm() / wanted.norm()), 3e-3
+
+    arguments = dict(a=a, b=b, c=c, M=m, N=n, K=k)
+    constants = dict(BM=128, BN=256, BK=64, SMS=132)
+    return Case(name, kernels.matmul_descriptor, arguments, constants, (132,), 8, 3, 2.0 * m * n * k, c, check)
+
+
 def cases(torch, kernels):
     matmul = lambda *rest: matmul_case(torch, kernels, *rest)
     return {
@@ -114,6 +149,8 @@ def cases(torch, kernels):
         "matmul_f16_skinny": lambda: matmul("matmul_f16_skinny", "f16", 16, 4096, 4096, (16, 64, 128), 4, 4, True),
         "attention_f16_d128_causal": lambda: attention_case(torch, kernels, "attention_f16_d128_causal", 128, True, 64),
         "attention_f16_d64_full": lambda: attention_case(torch, kernels, "attention_f16_d64_full", 64, False, 128),
+        "matmul_descriptor_f16": lambda: descriptor_case(torch, kernels, "matmul_descriptor_f16"),
+        "mxfp4_matmul": lambda: mxfp4_case(torch, kernels, "mxfp4_matmul"),
         "int4_matmul": lambda: int4_case(torch, kernels, "int4_matmul"),
     }
 
@@ -121,15 +158,12 @@ def cases(torch, kernels):
 # ---- the compilers --------------------------------------------------------------------------
 
 
-class Own:
-    """A kernel of lilac's, launched by the driver."""
+class Loaded:
+    """A kernel that the driver launches, so that the host's time counts for neither compiler."""
 
-    def __init__(self, driver, lilac, text, case, parameters, names):
-        ptx, metadata, self.seconds = lilac.compile(case.name + ".ttir", text, case.warps, case.stages)
-        cubin, self.registers, self.spills, _, warnings = assemble(bundled_ptxas(), "sm_90a", ptx)
-        self.warnings = [line for line in warnings if "(C75" in line]
-        self.driver, self.shared, self.case = driver, metadata["shared"], case
-        self.function = driver.load(cubin, names)
+    def __init__(self, driver, case, cubin, shared, parameters, name):
+        self.driver, self.shared, self.case = driver, shared, case
+        self.function = driver.load(cubin, name)
         driver.allow_shared(self.function, self.shared)
         self.storage = [self.value(case.arguments[name]) for name in parameters] + list(SCRATCH)
         self.threads = 32 * case.warps
@@ -147,6 +181,16 @@ class Own:
                          ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), pointers_to(self.storage), None)
 
 
+def own(driver, lilac, text, case):
+    """lilac's kernel for a text."""
+    ptx, metadata, seconds = lilac.compile(case.name + ".ttir", text, case.warps, case.stages)
+    cubin, registers, spills, _, warnings = assemble(bundled_ptxas(), "sm_90a", ptx)
+    made = Loaded(driver, case, cubin, metadata["shared"], *parameters_of(text))
+    made.registers, made.spills, made.seconds = registers, spills, seconds
+    made.warnings = [line for line in warnings if "(C75" in line]
+    return made
+
+
 def parameters_of(text):
     """The names of the kernel's parameters, and its own."""
     header = re.search(r"tt\.func public @(\w+)\((.*?)\) (attributes|\{)", text, re.S)
@@ -159,10 +203,13 @@ def variants(torch, driver, lilac, case):
         return case.kernel[case.grid](**case.arguments, **case.constants, num_warps=case.warps, num_stages=case.stages)
 
     kernel = launch()
-    made = {"triton": launch}
+    triton = launch  # a kernel with descriptors needs scratch memory, which Triton's launcher allocates
+    if not kernel.metadata.global_scratch_size:
+        triton = Loaded(driver, case, kernel.asm["cubin"], kernel.metadata.shared, *parameters_of(kernel.asm["ttgir"]))
+    made = {"triton": triton}
     for name, text in (("lilac", kernel.asm["ttir"]), ("lilac from TTGIR", kernel.asm["ttgir"])):
         try:
-            made[name] = Own(driver, lilac, text, case, *parameters_of(text))
+            made[name] = own(driver, lilac, text, case)
         except (LilacError, RuntimeError) as error:
             made[name] = str(error).strip().splitlines()[0][:160]
     return made, kernel
@@ -200,7 +247,7 @@ def measure(torch, driver, lilac, case, options):
         if not error <= limit:
             row["wrong"].append(name)
         running[name] = launch
-        if isinstance(launch, Own):
+        if name != "triton":
             row.update({name + " registers": launch.registers, name + " spills": launch.spills,
                         name + " C75xx": len(launch.warnings)})
     times = {name: [] for name in running}

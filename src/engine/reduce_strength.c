@@ -537,7 +537,27 @@ static void try_slot(advancing *a, lilac_tile_op *loop, uint32_t slot) {
     a->changed = true;
 }
 
+static void find_product(void *data, lilac_tile_op *op) {
+    bool *found = data;
+    *found |= op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TT_DOT_SCALED;
+}
+
+/* Copies to shared memory read their addresses from registers some time after they are issued. An
+ * address that is formed anew for each copy must wait for that, in a loop that issues nothing else but
+ * copies and products. Measured on an H200: a product of 8192 × 8192 bf16 matrices runs at 485 TFLOP/s
+ * with sums and at 642 with tensors of pointers. */
+static bool multiplies(const lilac_tile_op *loop) {
+    bool found = false;
+    for (uint32_t i = 0; i < loop->region_count; i++) {
+        lilac_tile_walk(loop->regions[i], find_product, &found);
+    }
+    return found;
+}
+
 static void visit(void *data, lilac_tile_op *op) {
+    if (lilac_tile_is_loop(op) && multiplies(op)) {
+        return;
+    }
     for (uint32_t i = 0; lilac_tile_is_loop(op) && i < lilac_tile_carried_count(op); i++) {
         try_slot(data, op, i);
     }
