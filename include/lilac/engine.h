@@ -157,6 +157,16 @@ lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *targ
  * accesses depend on it. Never fails. Linear in the size of the module, apart from short searches. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assert_divisors(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Computes the first product of a chain, or the operand of a product in registers, one iteration ahead.
+ * Functions whose tensors have layouts. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_rotate_products(lilac_tile_module *module,
+                                                           const lilac_target *target,
+                                                           bool *changed);
+/* Delays the waits for products to the first use of their results. Never fails. Linear in the size of
+ * the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_overlap_products(lilac_tile_module *module,
+                                                            const lilac_target *target,
+                                                            bool *changed);
 /* Exchanges the operands of products, A·B = (Bᵀ·Aᵀ)ᵀ, where wgmma then reads them as they are. Never
  * fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_orient_dots(lilac_tile_module *module,

@@ -373,6 +373,16 @@ static void materialise_arguments(rewriting *r, const lilac_tile_block *block) {
     }
 }
 
+/* Is the layout requested for operands of matrix products only? */
+static bool is_for_products(const request *w) {
+    for (const pending_use *use = w->uses; use != NULL; use = use->next) {
+        if (lilac_layout_relation(use->op)->rule != RULE_DOT) {
+            return false;
+        }
+    }
+    return w->uses != NULL;
+}
+
 /* Clones the operation where that costs less than the conversion. If no user needs the value's own
  * layout and one other is requested, the operation adopts that one, which becomes the value's
  * own. */
@@ -382,8 +392,15 @@ static bool clone_where_cheaper(rewriting *r, const listed_op *listed) {
     bool moves = !r->kept[value->id];
     for (request *w = r->requests[value->id]; w != NULL; w = w->next) {
         bool adopts = moves && w == r->requests[value->id] && w->next == NULL;
-        if (w->uses == NULL || clone_price(r, listed, w->layout, adopts, MOST_LOOK_AHEAD) >=
-                                   conversion_price(r, value, w->layout)) {
+        if (w->uses == NULL) {
+            continue;
+        }
+        /* At the same price a transposition for a product comes behind the conversion: a loaded tensor
+         * that is converted can come from shared memory in the product's layout (pipeline_loops). */
+        const int64_t gain = conversion_price(r, value, w->layout) -
+                             clone_price(r, listed, w->layout, adopts, MOST_LOOK_AHEAD);
+        if (gain < 0 || (gain == 0 && !(adopts && op->code == LILAC_TILE_OP_TT_TRANS &&
+                                        is_for_products(w)))) {
             continue;
         }
         if (adopts) {

@@ -106,6 +106,15 @@ static bool is_in_registers(const selection *s, const lilac_tile_op *op,
            !lilac_dot_is_contiguous(&s->axis, value, 1) && lilac_dot_is_contiguous(&s->axis, value, 0);
 }
 
+/* Removes transpositions that nothing uses any more. */
+static void remove_unused(lilac_tile_value *value) {
+    while (lilac_dot_is_transposition(value->op) && value->uses == NULL) {
+        lilac_tile_op *op = value->op;
+        value = op->operands[0].value;
+        lilac_tile_remove(op);
+    }
+}
+
 static void select_wgmma(selection *s, lilac_tile_op *op) {
     lilac_tile_value *values[3] = {op->operands[0].value, op->operands[1].value,
                                    op->operands[2].value};
@@ -121,7 +130,10 @@ static void select_wgmma(selection *s, lilac_tile_op *op) {
     set_integer(s->module, product, "inputPrecision", 0);
     lilac_tile_insert_before(op, product);
     lilac_tile_replace_uses(&op->results[0], &product->results[0]);
+    lilac_tile_value *operands[2] = {op->operands[0].value, op->operands[1].value};
     lilac_tile_remove(op);
+    remove_unused(operands[0]);
+    remove_unused(operands[1]);
     s->changed = true;
 }
 

@@ -319,9 +319,22 @@ static bool passes_on(const lilac_tile_op *op) {
             op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC);
 }
 
+/* What a product of the next iteration uses (rotate_products). */
+static void mark_carried(finder *f) {
+    for (uint32_t i = 0; i < lilac_tile_carried_count(f->p->loop); i++) {
+        const lilac_tile_value *argument = lilac_tile_iteration_argument(f->p->loop, i);
+        for (const lilac_tile_use *use = argument->uses; use != NULL; use = use->next) {
+            if (use->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && use->index < 2) {
+                f->feeds[lilac_tile_next(f->p->loop, i)->id] = true;
+            }
+        }
+    }
+}
+
 /* Marks, from the last operation to the first, what anchors use. Counts the loads among it. */
 static uint32_t mark_feeding(finder *f) {
     uint32_t loads = 0;
+    mark_carried(f);
     for (const lilac_tile_op *op = f->body->last; op != NULL; op = op->previous) {
         mark_anchor(f, op);
         bool feeds = false;

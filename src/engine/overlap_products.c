@@ -1,0 +1,158 @@
+/* overlap_products: a product that the program does not use yet stays in flight.
+ *
+ *     %d = ttng.warp_group_dot %a, %b, %c           %d = ttng.warp_group_dot %a, %b, %c {isAsync}
+ *     other operations                       →      other operations
+ *     a use of %d                                   %w = ttng.warp_group_dot_wait %d {pendings = 0}
+ *                                                   a use of %w
+ *
+ * Products complete in order, so a wait for one counts the later ones that may stay. At the end of its
+ * block no product is in flight. A store to memory, or the end of an operand's memory, waits for all.
+ * A copy that pipeline_loops started writes buffers that no product of the iteration reads. */
+#include "internal.h"
+
+#include <lilac/tile_loops.h>
+
+enum { MOST_FLYING = 7 };
+
+typedef struct overlap {
+    lilac_tile_module *module;
+    lilac_tile_op *flying[MOST_FLYING]; /* in the order of their start */
+    uint32_t count;
+    bool changed;
+} overlap;
+
+static void set_number(const overlap *o, lilac_tile_op *op, const char *name, int64_t value,
+                       bool truth) {
+    const lilac_tile_attribute attribute = {
+        .kind = truth ? LILAC_TILE_ATTR_BOOL : LILAC_TILE_ATTR_INTEGER,
+        .name = lilac_intern_string(o->module->context, name),
+        .type = lilac_tile_scalar(o->module, truth ? LILAC_I1 : LILAC_I32),
+        .integer = value};
+    lilac_tile_set_attribute(o->module, &op->attributes, &attribute);
+}
+
+/* Waits, before `place`, for the first `count` products in flight. A product that nothing separates from
+ * its wait stays as it was. */
+static void wait_for(overlap *o, uint32_t count, lilac_tile_op *place) {
+    lilac_tile_value *values[MOST_FLYING];
+    const lilac_tile_type *types[MOST_FLYING];
+    if (count == 0) {
+        return;
+    }
+    if (o->count == 1 && o->flying[0]->next == place) {
+        o->count = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < o->count; i++) {
+        set_number(o, o->flying[i], "isAsync", 1, true);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = &o->flying[i]->results[0];
+        types[i] = values[i]->type;
+    }
+    lilac_tile_op *wait =
+        lilac_tile_op_create(o->module, LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT, count, values, count,
+                             types, 0, o->flying[0]->location);
+    wait->position = o->flying[0]->position;
+    set_number(o, wait, "pendings", o->count - count, false);
+    for (uint32_t i = 0; i < count; i++) {
+        lilac_tile_replace_uses(values[i], &wait->results[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) { /* the wait's own operands again */
+        lilac_tile_set_operand(wait, i, values[i]);
+    }
+    lilac_tile_insert_before(place, wait);
+    for (uint32_t i = count; i < o->count; i++) {
+        o->flying[i - count] = o->flying[i];
+    }
+    o->count -= count;
+    o->changed = true;
+}
+
+static bool uses(const lilac_tile_op *op, const lilac_tile_value *value) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *user = use->op;
+        while (user != NULL && user->parent != op->parent) {
+            user = user->parent->parent->parent;
+        }
+        if (user == op) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* May a product stay in flight over the operation? Not over stores to memory, waits and regions. */
+static bool is_independent(const lilac_tile_op *op) {
+    switch (op->code) {
+    case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
+    case LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP:
+    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
+    case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT:
+    case LILAC_TILE_OP_TT_LOAD:
+        return true;
+    default:
+        return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+    }
+}
+
+static void visit_block(overlap *o, lilac_tile_block *block) {
+    o->count = 0;
+    for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
+        next = op->next;
+        uint32_t count = is_independent(op) ? 0 : o->count;
+        for (uint32_t i = o->count; i > count; i--) {
+            if (uses(op, &o->flying[i - 1]->results[0])) {
+                count = i;
+                break;
+            }
+        }
+        wait_for(o, count, op);
+        if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+            if (o->count == MOST_FLYING) {
+                wait_for(o, 1, op);
+            }
+            o->flying[o->count++] = op;
+        }
+    }
+}
+
+static bool is_eligible(const lilac_tile_block *block) {
+    bool found = false;
+    for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+        if (lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0 ||
+            op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT) {
+            return false;
+        }
+        found |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
+    }
+    return found;
+}
+
+static void visit_region(overlap *o, lilac_tile_region *region) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                visit_region(o, op->regions[r]);
+            }
+        }
+        if (is_eligible(block)) {
+            visit_block(o, block);
+        }
+    }
+}
+
+bool lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target *target,
+                                   bool *changed) {
+    overlap o = {.module = module};
+    (void)target;
+    for (lilac_tile_function *function = module->functions; function != NULL;
+         function = function->next) {
+        if (function->body != NULL) {
+            visit_region(&o, function->body);
+            lilac_tile_number(function);
+        }
+    }
+    *changed = o.changed;
+    return true;
+}
