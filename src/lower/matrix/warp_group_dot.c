@@ -109,7 +109,18 @@ static bool read_words(const product *p, uint32_t base, uint32_t step, lilac_sim
     const lilac_lower_dot *dot = &p->dot;
     const uint64_t row = lilac_plan_dot_coordinate(&dot->d->view->columns,
                                                    dot->d->view->coordinates[base], 0);
-    return lilac_lower_dot_words(dot, true, 0, row, lilac_lower_dot_step(dot->plan, step), words);
+    if (!lilac_lower_dot_words(dot, true, 0, row, lilac_lower_dot_step(dot->plan, step), words)) {
+        return false;
+    }
+    /* Words that are no packs may be values that a loop carries. An assembler would let the next
+     * iteration's value have their registers, which wgmma still reads; so it gets copies. */
+    for (uint32_t i = 0; i < WORDS && dot->plan->word_bits == 0; i++) {
+        lilac_simt_builder *b = &dot->l->builder;
+        words[i] = lilac_simt_op1(
+            b, LILAC_SIMT_OP_OPAQUE, LILAC_SIMT_I32,
+            lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I32, words[i]));
+    }
+    return true;
 }
 
 /* Adds one step of K to the accumulators of the block at register `base`. `words`: the registers of A,
