@@ -27,15 +27,7 @@
  * with carried values of its own that are D iterations ahead. */
 #include "pipeline/pipeline.h"
 
-typedef struct rewriting {
-    pipeline *p;
-    uint32_t op_count;
-    lilac_tile_op **ops; /* what the copies need, in the order of the body */
-    uint32_t carried_count;
-    uint32_t *carried; /* the carried values among it */
-    lilac_tile_value **current;
-    lilac_tile_mapping *mapping;
-} rewriting;
+typedef pipeline_rewriting rewriting;
 
 /* ---- building -------------------------------------------------------------------------------- */
 
@@ -176,9 +168,8 @@ static lilac_tile_value *mapped_operand(const rewriting *r, const lilac_tile_op 
     return operand != NULL ? lilac_tile_mapped(r->mapping, operand) : NULL;
 }
 
-/* A load of an iteration that may not exist gives zeros there. */
-static void clone_load(rewriting *r, const lilac_tile_op *op, lilac_tile_value *exists,
-                       lilac_tile_op *place) {
+void lilac_pipeline_clone_load(rewriting *r, const lilac_tile_op *op, lilac_tile_value *exists,
+                               lilac_tile_op *place) {
     const pipeline *p = r->p;
     lilac_tile_op *copy = lilac_tile_clone_mapped(p->module, op, r->mapping);
     lilac_tile_insert_before(place, copy);
@@ -202,20 +193,25 @@ static void keep_attribute(const pipeline *p, const lilac_tile_op *from, lilac_t
     }
 }
 
-/* Clones what the copies of an iteration need, and starts them as one group. */
+/* Clones what the copies of an iteration need. Loads that the mapping has are not cloned. */
+static void clone_addresses(rewriting *r, bool early, lilac_tile_value *exists,
+                            lilac_tile_op *place) {
+    for (uint32_t i = 0; i < r->op_count; i++) {
+        if (r->ops[i]->code != LILAC_TILE_OP_TT_LOAD) {
+            lilac_tile_insert_before(place,
+                                     lilac_tile_clone_mapped(r->p->module, r->ops[i], r->mapping));
+        } else if (early || !lilac_pipeline_is_early(r, r->ops[i])) {
+            lilac_pipeline_clone_load(r, r->ops[i], exists, place);
+        }
+    }
+}
+
+/* Starts the copies of an iteration as one group. */
 static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_value *index,
                          lilac_tile_op *place) {
     const pipeline *p = r->p;
     const lilac_tile_type *token = lilac_tile_token(p->module);
     lilac_tile_value **tokens = lilac_arena_array(p->arena, lilac_tile_value *, p->load_count);
-    for (uint32_t i = 0; i < r->op_count; i++) {
-        if (r->ops[i]->code == LILAC_TILE_OP_TT_LOAD) {
-            clone_load(r, r->ops[i], exists, place);
-        } else {
-            lilac_tile_insert_before(place,
-                                     lilac_tile_clone_mapped(p->module, r->ops[i], r->mapping));
-        }
-    }
     for (uint32_t i = 0; i < p->load_count; i++) {
         const pipeline_load *load = &p->loads[i];
         lilac_tile_value *operands[3] = {mapped_operand(r, load->op, 0),
@@ -286,54 +282,105 @@ static void make_rings(const pipeline *p) {
     }
 }
 
-static void start_first_copies(rewriting *r) {
+/* Maps the counter and the carried values to those of iteration d. */
+static void map_iteration(rewriting *r, uint32_t d) {
     const pipeline *p = r->p;
     lilac_tile_value *counter = lilac_tile_induction_variable(p->loop);
-    lilac_tile_value **next = lilac_arena_array(p->arena, lilac_tile_value *, r->carried_count + 1);
+    if (p->ahead[counter->id]) {
+        lilac_tile_map(r->mapping, counter, iteration(p, d));
+    }
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
+                       r->current[i]);
+    }
+}
+
+/* The carried values of the iteration behind the one that was cloned last. */
+static void advance(rewriting *r) {
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        r->current[i] = lilac_tile_mapped(r->mapping, lilac_tile_next(r->p->loop, r->carried[i]));
+    }
+}
+
+static void start_first_copies(rewriting *r) {
+    const pipeline *p = r->p;
     for (uint32_t d = 0; d < p->distance; d++) {
-        if (p->ahead[counter->id]) {
-            lilac_tile_map(r->mapping, counter, iteration(p, d));
-        }
-        for (uint32_t i = 0; i < r->carried_count; i++) {
-            lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
-                           r->current[i]);
-        }
-        start_copies(r, has_iteration(p, d), index_constant(p, d, p->loop), p->loop);
-        for (uint32_t i = 0; i < r->carried_count; i++) {
-            next[i] = lilac_tile_mapped(r->mapping, lilac_tile_next(p->loop, r->carried[i]));
-        }
-        for (uint32_t i = 0; i < r->carried_count; i++) {
-            r->current[i] = next[i];
-        }
+        lilac_tile_value *exists = has_iteration(p, d);
+        map_iteration(r, d);
+        clone_addresses(r, true, exists, p->loop);
+        start_copies(r, exists, index_constant(p, d, p->loop), p->loop);
+        advance(r);
+    }
+    if (r->early_count > 0) {
+        map_iteration(r, p->distance);
+        lilac_pipeline_clone_early(r, has_iteration(p, p->distance), p->loop);
     }
 }
 
 /* ---- in the loop ------------------------------------------------------------------------------ */
 
-/* The copies for iteration i + D, before `place`; `slot` is i mod B. */
+/* Does iteration i + distance exist? `left` is upper − i, and *far the distance times the step. */
+static lilac_tile_value *is_left(const pipeline *p, lilac_tile_value *left, uint32_t distance,
+                                 lilac_tile_value **far, lilac_tile_op *place) {
+    *far = constant(p, left->type, distance * p->step, place);
+    return lilac_pipeline_compare(p, "ugt", left, *far, place);
+}
+
+static void map_counter(const rewriting *r, lilac_tile_value *far, lilac_tile_op *place) {
+    lilac_tile_value *counter = lilac_tile_induction_variable(r->p->loop);
+    if (r->p->ahead[counter->id]) {
+        lilac_tile_map(r->mapping, counter,
+                       binary(r->p, LILAC_TILE_OP_ARITH_ADDI, counter, far, place));
+    }
+}
+
+/* The early loads of iteration i + D + 1, which the copies of the next iteration need. */
+static void start_early_loads(rewriting *r, lilac_tile_value *left, uint32_t first,
+                              lilac_tile_op *place) {
+    const pipeline *p = r->p;
+    lilac_tile_value *far;
+    lilac_tile_value *exists = is_left(p, left, p->distance + 1, &far, place);
+    map_counter(r, far, place);
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
+                       r->current[i]);
+    }
+    lilac_pipeline_clone_early(r, exists, place);
+    for (uint32_t i = 0; i < r->early_count; i++) {
+        lilac_tile_set_next(p->loop, first + i,
+                            lilac_tile_mapped(r->mapping, &r->early[i]->results[0]));
+    }
+}
+
+/* The copies for iteration i + D, before `place`; `slot` is i mod B. The carried values from `first`
+ * on are those of iteration i + D, then the results of early loads. */
 static void start_next_copies(rewriting *r, lilac_tile_value *slot, uint32_t first,
                               lilac_tile_op *place) {
     const pipeline *p = r->p;
-    lilac_tile_value *counter = lilac_tile_induction_variable(p->loop);
-    lilac_tile_value *far = constant(p, counter->type, p->distance * p->step, place);
+    lilac_tile_value *counter = lilac_tile_induction_variable(p->loop), *far;
     lilac_tile_value *left =
         binary(p, LILAC_TILE_OP_ARITH_SUBI, lilac_tile_upper_bound(p->loop), counter, place);
-    lilac_tile_value *exists = lilac_pipeline_compare(p, "ugt", left, far, place);
+    lilac_tile_value *exists = is_left(p, left, p->distance, &far, place);
     lilac_tile_value *index = wrap(
         p, binary(p, LILAC_TILE_OP_ARITH_ADDI, slot, index_constant(p, p->distance, place), place),
         place);
-    if (p->ahead[counter->id]) {
-        lilac_tile_map(r->mapping, counter,
-                       binary(p, LILAC_TILE_OP_ARITH_ADDI, counter, far, place));
-    }
+    map_counter(r, far, place);
     for (uint32_t i = 0; i < r->carried_count; i++) {
         lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
                        lilac_tile_iteration_argument(p->loop, first + i));
     }
+    for (uint32_t i = 0; i < r->early_count; i++) {
+        lilac_tile_map(r->mapping, &r->early[i]->results[0],
+                       lilac_tile_iteration_argument(p->loop, first + r->carried_count + i));
+    }
+    clone_addresses(r, false, exists, place);
     start_copies(r, exists, index, place);
+    advance(r);
     for (uint32_t i = 0; i < r->carried_count; i++) {
-        lilac_tile_set_next(p->loop, first + i,
-                            lilac_tile_mapped(r->mapping, lilac_tile_next(p->loop, r->carried[i])));
+        lilac_tile_set_next(p->loop, first + i, r->current[i]);
+    }
+    if (r->early_count > 0) {
+        start_early_loads(r, left, first + r->carried_count, place);
     }
 }
 
@@ -387,13 +434,16 @@ static void rewrite_body(rewriting *r) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
     lilac_tile_op *first = p->loop->regions[0]->first->first;
-    lilac_tile_value **inits =
-        lilac_arena_array(p->arena, lilac_tile_value *, r->carried_count + 1);
+    const uint32_t added = 1 + r->carried_count + r->early_count;
+    lilac_tile_value **inits = lilac_arena_array(p->arena, lilac_tile_value *, added);
     inits[0] = index_constant(p, 0, p->loop);
     for (uint32_t i = 0; i < r->carried_count; i++) {
-        inits[i + 1] = r->current[i];
+        inits[1 + i] = r->current[i];
     }
-    lilac_tile_add_carried(p->module, p->loop, r->carried_count + 1, inits);
+    for (uint32_t i = 0; i < r->early_count; i++) {
+        inits[1 + r->carried_count + i] = lilac_tile_mapped(r->mapping, &r->early[i]->results[0]);
+    }
+    lilac_tile_add_carried(p->module, p->loop, added, inits);
     lilac_tile_value *slot = lilac_tile_iteration_argument(p->loop, before);
     wait_for_copies(p, p->distance - 1, first);
     for (uint32_t i = 0; i < p->load_count; i++) {
@@ -450,6 +500,7 @@ static void list_ahead(rewriting *r) {
 void lilac_pipeline_rewrite(pipeline *p) {
     rewriting r = {.p = p, .mapping = lilac_tile_mapping_create()};
     list_ahead(&r);
+    lilac_pipeline_find_early_loads(&r);
     if (p->in_flight) {
         lilac_pipeline_guard(p);
     }
