@@ -31,9 +31,9 @@ typedef pipeline_rewriting rewriting;
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static lilac_tile_op *make(const pipeline *p, lilac_tile_opcode code, uint32_t count,
-                           lilac_tile_value *const *operands, const lilac_tile_type *type,
-                           lilac_tile_op *place) {
+lilac_tile_op *lilac_pipeline_make(const pipeline *p, lilac_tile_opcode code, uint32_t count,
+                                   lilac_tile_value *const *operands, const lilac_tile_type *type,
+                                   lilac_tile_op *place) {
     lilac_tile_op *op = lilac_tile_op_create(p->module, code, count, operands, type != NULL, &type,
                                              0, place->location);
     op->position = place->position;
@@ -44,7 +44,7 @@ static lilac_tile_op *make(const pipeline *p, lilac_tile_opcode code, uint32_t c
 static lilac_tile_value *binary(const pipeline *p, lilac_tile_opcode code, lilac_tile_value *a,
                                 lilac_tile_value *b, lilac_tile_op *place) {
     lilac_tile_value *operands[2] = {a, b};
-    return &make(p, code, 2, operands, a->type, place)->results[0];
+    return &lilac_pipeline_make(p, code, 2, operands, a->type, place)->results[0];
 }
 
 static lilac_tile_value *constant(const pipeline *p, const lilac_tile_type *type, int64_t value,
@@ -64,8 +64,8 @@ lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicat
         .name = lilac_intern_string(p->module->context, "predicate"),
         .text = lilac_intern_string(p->module->context, predicate)};
     lilac_tile_value *operands[2] = {a, b};
-    lilac_tile_op *op = make(p, LILAC_TILE_OP_ARITH_CMPI, 2, operands,
-                             lilac_tile_scalar(p->module, LILAC_I1), place);
+    lilac_tile_op *op = lilac_pipeline_make(p, LILAC_TILE_OP_ARITH_CMPI, 2, operands,
+                                            lilac_tile_scalar(p->module, LILAC_I1), place);
     lilac_tile_set_attribute(p->module, &op->attributes, &attribute);
     return &op->results[0];
 }
@@ -89,56 +89,17 @@ static lilac_tile_value *wrap(const pipeline *p, lilac_tile_value *value, lilac_
     lilac_tile_value *operands[3] = {lilac_pipeline_compare(p, "sge", value, most, place),
                                      binary(p, LILAC_TILE_OP_ARITH_SUBI, value, most, place),
                                      value};
-    return &make(p, LILAC_TILE_OP_ARITH_SELECT, 3, operands, value->type, place)->results[0];
+    return &lilac_pipeline_make(p, LILAC_TILE_OP_ARITH_SELECT, 3, operands, value->type, place)
+                ->results[0];
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The same memory as mutable, as one buffer (0) or as a ring of buffers. */
-static const lilac_tile_type *memory_type(const pipeline *p, const lilac_tile_type *type,
-                                          uint32_t buffers) {
-    const uint32_t more = buffers > 0;
-    lilac_encoding_memdesc memory = {.rank = type->rank + more,
-                                     .alloc_rank = type->alloc_rank + more,
-                                     .scalar = type->scalar,
-                                     .is_mutable = true,
-                                     .encoding = type->encoding};
-    if (type->layout != NULL) {
-        memory.layout = *type->layout;
-    }
-    memory.shape[0] = memory.alloc_shape[0] = buffers;
-    for (uint32_t d = 0; d < type->rank; d++) {
-        memory.shape[d + more] = type->shape[d];
-    }
-    for (uint32_t d = 0; d < type->alloc_rank; d++) {
-        memory.alloc_shape[d + more] = type->alloc_shape[d];
-    }
-    return lilac_tile_memory(p->module, &memory);
-}
-
 static lilac_tile_value *make_view(const pipeline *p, const pipeline_load *load,
                                    lilac_tile_value *index, lilac_tile_op *place) {
     lilac_tile_value *operands[2] = {load->ring, index};
-    return &make(p, LILAC_TILE_OP_TTG_MEMDESC_INDEX, 2, operands, load->slot, place)->results[0];
-}
-
-static lilac_tile_value *local_load(const pipeline *p, const pipeline_load *load,
-                                    const lilac_tile_type *type, lilac_tile_op *place) {
-    lilac_tile_value *view = load->view;
-    lilac_tile_op *op = make(p, LILAC_TILE_OP_TTG_LOCAL_LOAD, 1, &view, type, place);
-    op->results[0].name = load->op->results[0].name;
-    return &op->results[0];
-}
-
-/* The views of a value have its mutability. */
-static void make_views_mutable(const pipeline *p, const lilac_tile_value *value) {
-    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
-        lilac_tile_value *result = use->op->result_count == 1 ? &use->op->results[0] : NULL;
-        if (result != NULL && result->type->kind == LILAC_TILE_MEMDESC) {
-            result->type = memory_type(p, result->type, 0);
-            make_views_mutable(p, result);
-        }
-    }
+    return &lilac_pipeline_make(p, LILAC_TILE_OP_TTG_MEMDESC_INDEX, 2, operands, load->slot, place)
+                ->results[0];
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -157,7 +118,8 @@ static lilac_tile_value *join_masks(const pipeline *p, lilac_tile_value *mask,
     }
     if (pointers->kind == LILAC_TILE_TENSOR) {
         const lilac_tile_type *type = mask != NULL ? mask->type : mask_type(p, pointers);
-        exists = &make(p, LILAC_TILE_OP_TT_SPLAT, 1, &exists, type, place)->results[0];
+        exists =
+            &lilac_pipeline_make(p, LILAC_TILE_OP_TT_SPLAT, 1, &exists, type, place)->results[0];
     }
     return mask == NULL ? exists : binary(p, LILAC_TILE_OP_ARITH_ANDI, mask, exists, place);
 }
@@ -218,20 +180,22 @@ static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_valu
                                          make_view(p, load, index, place)};
         operands[2] =
             join_masks(p, mapped_operand(r, load->op, 1), exists, operands[0]->type, place);
-        lilac_tile_op *copy = make(p, LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL,
-                                   operands[2] != NULL ? 3 : 2, operands, token, place);
+        lilac_tile_op *copy =
+            lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL,
+                                operands[2] != NULL ? 3 : 2, operands, token, place);
         copy->location = load->op->location;
         copy->position = load->op->position;
         keep_attribute(p, load->op, copy, "cache");
         keep_attribute(p, load->op, copy, "evict");
         tokens[i] = &copy->results[0];
     }
-    (void)make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, p->load_count, tokens, token, place);
+    (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, p->load_count, tokens, token,
+                              place);
 }
 
 static void wait_for_copies(const pipeline *p, uint32_t left, lilac_tile_op *place) {
-    lilac_tile_op *wait =
-        make(p, LILAC_TILE_OP_TTG_ASYNC_WAIT, 0, NULL, lilac_tile_token(p->module), place);
+    lilac_tile_op *wait = lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_WAIT, 0, NULL,
+                                              lilac_tile_token(p->module), place);
     lilac_pipeline_set_integer(p, wait, "num", left);
 }
 
@@ -273,8 +237,9 @@ static lilac_tile_value *has_iteration(const pipeline *p, uint32_t d) {
 static void make_rings(const pipeline *p) {
     for (uint32_t i = 0; i < p->load_count; i++) {
         pipeline_load *load = &p->loads[i];
-        lilac_tile_op *ring = make(p, LILAC_TILE_OP_TTG_LOCAL_ALLOC, 0, NULL,
-                                   memory_type(p, load->slot, p->buffers), p->loop);
+        lilac_tile_op *ring =
+            lilac_pipeline_make(p, LILAC_TILE_OP_TTG_LOCAL_ALLOC, 0, NULL,
+                                lilac_pipeline_memory_type(p, load->slot, p->buffers), p->loop);
         ring->location = load->op->location;
         ring->position = load->op->position;
         ring->results[0].name = load->op->results[0].name;
@@ -384,52 +349,6 @@ static void start_next_copies(rewriting *r, lilac_tile_value *slot, uint32_t fir
     }
 }
 
-/* Memory that the body allocated for the loaded tensor is the buffer of the iteration. */
-static void replace_allocations(const pipeline *p, const pipeline_load *load) {
-    lilac_tile_block *body = p->loop->regions[0]->first;
-    for (lilac_tile_op *op = body->first, *next; op != NULL; op = next) {
-        next = op->next;
-        if (lilac_pipeline_load_of_alloc(p, op) == load) {
-            make_views_mutable(p, &op->results[0]);
-            lilac_tile_replace_uses(&op->results[0], load->view);
-            lilac_tile_remove(op);
-        }
-    }
-}
-
-/* The first use by a conversion; NULL: there is none. */
-static lilac_tile_op *find_conversion(const lilac_tile_value *value) {
-    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
-        if (use->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
-            return use->op;
-        }
-    }
-    return NULL;
-}
-
-static void replace_load(const pipeline *p, const pipeline_load *load) {
-    lilac_tile_value *value = &load->op->results[0];
-    if (load->selects) {
-        lilac_tile_value *operands[3] = {load->op->operands[1].value,
-                                         local_load(p, load, value->type, load->op),
-                                         load->op->operands[2].value};
-        lilac_tile_replace_uses(
-            value,
-            &make(p, LILAC_TILE_OP_ARITH_SELECT, 3, operands, value->type, load->op)->results[0]);
-    }
-    replace_allocations(p, load);
-    for (lilac_tile_op *op = find_conversion(value); op != NULL; op = find_conversion(value)) {
-        if (op->results[0].uses != NULL) {
-            lilac_tile_replace_uses(&op->results[0], local_load(p, load, op->results[0].type, op));
-        }
-        lilac_tile_remove(op);
-    }
-    if (value->uses != NULL) {
-        lilac_tile_replace_uses(value, local_load(p, load, value->type, load->op));
-    }
-    lilac_tile_remove(load->op);
-}
-
 static void rewrite_body(rewriting *r) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
@@ -452,7 +371,7 @@ static void rewrite_body(rewriting *r) {
     lilac_tile_op *products = lilac_pipeline_start_products(p);
     start_next_copies(r, slot, before + 1, p->copies_last ? products->next : first);
     for (uint32_t i = 0; i < p->load_count; i++) {
-        replace_load(p, &p->loads[i]);
+        lilac_pipeline_replace_load(p, &p->loads[i]);
     }
     lilac_tile_op *last = p->loop->regions[0]->first->last;
     lilac_tile_value *following =
@@ -467,7 +386,7 @@ static void finish(const pipeline *p) {
     wait_for_copies(p, 0, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_tile_value *ring = p->loads[i].ring;
-        (void)make(p, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, 1, &ring, NULL, place);
+        (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, 1, &ring, NULL, place);
     }
 }
 
