@@ -11,7 +11,15 @@ enum { ROWS = 32, COLUMNS = 64, PITCH = 1024, BASE = 256, SPAN = 16, CASES = 400
 enum { PLACES = BASE + ROWS * PITCH };
 
 typedef enum pointer_form { CARRIED_TENSOR, CARRIED_SCALAR, COMPUTED, POINTER_FORMS } pointer_form;
-typedef enum user_form { DIRECT, WIDENED, CONVERTED, TRANSPOSED, FRAGMENT, USER_FORMS } user_form;
+typedef enum user_form {
+    DIRECT,
+    WIDENED,
+    CONVERTED,
+    TRANSPOSED,
+    FRAGMENT,
+    TURNED,
+    USER_FORMS
+} user_form;
 typedef enum write_form { NO_WRITE, OTHER_WRITE, SAME_WRITE } write_form;
 
 typedef struct loop_case {
@@ -144,7 +152,23 @@ static void put_user(lilac_text *t, const loop_case *c, const char *n, user_form
         lilac_text_printf(t, "%%e%s = arith.extsi %%v%s : " E " to " N "\n", n, n, c->bits);
         v = "e";
     }
-    if (user == FRAGMENT) { /* the conversion stays; another use is the anchor */
+    if (user == TURNED) { /* a conversion of the transposed load */
+        lilac_text_printf(
+            t,
+            "%%f%s = tt.trans %%v%s {order = array<i32: 1, 0>} : " E " -> tensor<64x32xi%u, #bt>\n"
+            "%%c%s = ttg.convert_layout %%f%s : tensor<64x32xi%u, #bt> -> tensor<64x32xi%u, #d>\n"
+            "%%m%s = ttg.local_alloc %%c%s : (tensor<64x32xi%u, #d>) -> !ttg.memdesc<64x32xi%u, "
+            "#s, "
+            "#smem>\n",
+            n, n, bits, bits, n, n, bits, bits, n, n, bits, bits);
+        lilac_text_printf(
+            t,
+            "%%h%s = ttg.local_load %%m%s : !ttg.memdesc<64x32xi%u, #s, #smem> -> "
+            "tensor<64x32xi%u, "
+            "#bt>\n%%g%s = tt.trans %%h%s {order = array<i32: 1, 0>} : tensor<64x32xi%u, #bt> -> " E
+            "\n",
+            n, n, bits, bits, n, n, bits, bits);
+    } else if (user == FRAGMENT) { /* the conversion stays; another use is the anchor */
         lilac_text_printf(t, "%%f%s = ttg.convert_layout %%v%s : " E " -> tensor<32x64xi%u, #d>\n",
                           n, n, c->bits, c->bits);
         lilac_text_printf(t,

@@ -72,6 +72,54 @@ static lilac_tile_op *find_conversion(const lilac_tile_value *value) {
     return NULL;
 }
 
+/* The first use by a transposition whose only use is a conversion; NULL: there is none. */
+static lilac_tile_op *find_transposition(const lilac_tile_value *value) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        const lilac_tile_use *next =
+            use->op->code == LILAC_TILE_OP_TT_TRANS ? use->op->results[0].uses : NULL;
+        if (next != NULL && next->next == NULL &&
+            next->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+            return use->op;
+        }
+    }
+    return NULL;
+}
+
+/* The layout of the operand for a layout of the result. */
+static const lilac_layout *before_transposition(const pipeline *p, const lilac_tile_op *op,
+                                                const lilac_layout *result) {
+    const lilac_tile_attribute *attribute = lilac_tile_find(&op->attributes, "order");
+    uint32_t inverse[LILAC_MAX_RANK];
+    lilac_layout layout;
+    for (uint32_t i = 0; i < attribute->count; i++) {
+        inverse[attribute->integers[i]] = i;
+    }
+    lilac_layout_transpose(&layout, result, inverse);
+    return lilac_tile_intern_layout(p->module, &layout);
+}
+
+/* A conversion of a transposed load is the transposition of a converted load:
+ *
+ *     %t = tt.trans %a                          %c = ttg.convert_layout %a
+ *     %r = ttg.convert_layout %t          →     %r = tt.trans %c                              */
+static void convert_before(const pipeline *p, lilac_tile_op *trans) {
+    lilac_tile_op *convert = trans->results[0].uses->op;
+    lilac_tile_value *value = trans->operands[0].value;
+    const lilac_tile_type *type = convert->results[0].type;
+    const lilac_tile_type *before =
+        lilac_tile_tensor(p->module, value->type->element, value->type->rank, value->type->shape,
+                          before_transposition(p, trans, type->layout));
+    lilac_tile_op *first =
+        lilac_pipeline_make(p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, 1, &value, before, convert);
+    lilac_tile_op *second = lilac_tile_clone(p->module, trans);
+    lilac_tile_set_operand(second, 0, &first->results[0]);
+    second->results[0].type = type;
+    lilac_tile_insert_before(convert, second);
+    lilac_tile_replace_uses(&convert->results[0], &second->results[0]);
+    lilac_tile_remove(convert);
+    lilac_tile_remove(trans);
+}
+
 void lilac_pipeline_replace_load(const pipeline *p, const pipeline_load *load) {
     lilac_tile_value *value = &load->op->results[0];
     if (load->selects) {
@@ -83,6 +131,10 @@ void lilac_pipeline_replace_load(const pipeline *p, const pipeline_load *load) {
                                             ->results[0]);
     }
     replace_allocations(p, load);
+    for (lilac_tile_op *op = find_transposition(value); op != NULL;
+         op = find_transposition(value)) {
+        convert_before(p, op);
+    }
     for (lilac_tile_op *op = find_conversion(value); op != NULL; op = find_conversion(value)) {
         if (op->results[0].uses != NULL) {
             lilac_tile_replace_uses(&op->results[0], local_load(p, load, op->results[0].type, op));
