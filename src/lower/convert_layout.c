@@ -9,6 +9,7 @@
  * Only canonical registers are converted; replicated registers share their values. */
 #include "convert_layout.h"
 #include "memory/shared_access.h"
+#include "operations.h"
 
 #include <string.h>
 
@@ -89,9 +90,10 @@ static bool convert_constant(lilac_lowering *l, const lilac_lower_conversion *c)
     return true;
 }
 
-uint32_t lilac_lower_scratch_limit(const lilac_lowering *l) {
+uint32_t lilac_lower_scratch_limit(lilac_lowering *l) {
     /* An exchange may use all of the memory. A block with tensors of that size has few resident
      * neighbours in any case, because of its registers. */
+    lilac_lower_place_scratch(l);
     uint32_t left = l->target->arch->shared_bytes - l->scratch_begin;
     return left > 0 ? left : 1;
 }

@@ -21,7 +21,7 @@ bool lilac_lower_move(lilac_lowering *l, lilac_plan_strategy strategy,
 bool lilac_lower_execute_conversion(lilac_lowering *l, const lilac_plan_conversion *plan,
                                     const lilac_lower_conversion *conversion);
 /* The scratch memory that a conversion may use, in bytes: lilac_plan_options.scratch_bytes. */
-uint32_t lilac_lower_scratch_limit(const lilac_lowering *l);
+uint32_t lilac_lower_scratch_limit(lilac_lowering *l);
 /* Refuses the operation with `layout-conversion`: one of its conversions has no plan. */
 bool lilac_lower_refuse_conversion(lilac_lowering *l, const lilac_reason *why);
 /* All registers of a tensor, in its own layout or in another one. */

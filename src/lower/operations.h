@@ -81,6 +81,9 @@ bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op);
 /* Assigns a place in shared memory to each local_alloc of the function; scratch memory begins above
  * them (memory/place_buffers.c). */
 bool lilac_lower_place_memory(lilac_lowering *l);
+/* Scratch memory of the operation that is being lowered begins behind the allocations that are live
+ * then. Those that have ended, or have not begun, may share its bytes. */
+void lilac_lower_place_scratch(lilac_lowering *l);
 /* Finds the operations whose regions compute scalars only (scalars.c). */
 void lilac_lower_find_scalars(lilac_lowering *l);
 

@@ -11,7 +11,15 @@ enum { ROWS = 32, COLUMNS = 64, PITCH = 1024, BASE = 256, SPAN = 16, CASES = 400
 enum { PLACES = BASE + ROWS * PITCH };
 
 typedef enum pointer_form { CARRIED_TENSOR, CARRIED_SCALAR, COMPUTED, POINTER_FORMS } pointer_form;
-typedef enum user_form { DIRECT, WIDENED, CONVERTED, TRANSPOSED, FRAGMENT, USER_FORMS } user_form;
+typedef enum user_form {
+    DIRECT,
+    WIDENED,
+    CONVERTED,
+    TRANSPOSED,
+    FRAGMENT,
+    TURNED,
+    USER_FORMS
+} user_form;
 typedef enum write_form { NO_WRITE, OTHER_WRITE, SAME_WRITE } write_form;
 
 typedef struct loop_case {
@@ -144,7 +152,23 @@ static void put_user(lilac_text *t, const loop_case *c, const char *n, user_form
         lilac_text_printf(t, "%%e%s = arith.extsi %%v%s : " E " to " N "\n", n, n, c->bits);
         v = "e";
     }
-    if (user == FRAGMENT) { /* the conversion stays; another use is the anchor */
+    if (user == TURNED) { /* a conversion of the transposed load */
+        lilac_text_printf(
+            t,
+            "%%f%s = tt.trans %%v%s {order = array<i32: 1, 0>} : " E " -> tensor<64x32xi%u, #bt>\n"
+            "%%c%s = ttg.convert_layout %%f%s : tensor<64x32xi%u, #bt> -> tensor<64x32xi%u, #d>\n"
+            "%%m%s = ttg.local_alloc %%c%s : (tensor<64x32xi%u, #d>) -> !ttg.memdesc<64x32xi%u, "
+            "#s, "
+            "#smem>\n",
+            n, n, bits, bits, n, n, bits, bits, n, n, bits, bits);
+        lilac_text_printf(
+            t,
+            "%%h%s = ttg.local_load %%m%s : !ttg.memdesc<64x32xi%u, #s, #smem> -> "
+            "tensor<64x32xi%u, "
+            "#bt>\n%%g%s = tt.trans %%h%s {order = array<i32: 1, 0>} : tensor<64x32xi%u, #bt> -> " E
+            "\n",
+            n, n, bits, bits, n, n, bits, bits);
+    } else if (user == FRAGMENT) { /* the conversion stays; another use is the anchor */
         lilac_text_printf(t, "%%f%s = ttg.convert_layout %%v%s : " E " -> tensor<32x64xi%u, #d>\n",
                           n, n, c->bits, c->bits);
         lilac_text_printf(t,
@@ -289,7 +313,10 @@ typedef void (*mutation)(lilac_tile_op *loop);
 typedef struct pass_run {
     const loop_case *c;
     mutation mutate;
+    uint32_t shared_bytes; /* of the device; 0: those of sm_90a */
     bool changed;
+    int64_t buffers;      /* of the rings; 0: there are none */
+    uint32_t early_loads; /* loads whose results the loop carries */
 } pass_run;
 
 static lilac_tile_op *loop_found;
@@ -299,15 +326,28 @@ static void find_loop(void *data, lilac_tile_op *op) {
     loop_found = op->code == LILAC_TILE_OP_SCF_FOR ? op : loop_found;
 }
 
+static void look_at(void *data, lilac_tile_op *op) {
+    pass_run *run = data;
+    if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count == 0) {
+        run->buffers = op->results[0].type->shape[0];
+    }
+    for (const lilac_tile_use *use = op->code == LILAC_TILE_OP_TT_LOAD ? op->results[0].uses : NULL;
+         use != NULL; use = use->next) {
+        run->early_loads += use->op->code == LILAC_TILE_OP_SCF_YIELD;
+    }
+}
+
 static void run_pass(lilac_tile_module *module, const void *data) {
     pass_run *run = *(pass_run *const *)data;
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1,
-                                 run->c->by_attribute ? 3 : run->c->stages};
+    lilac_arch arch = *lilac_arch_find("sm_90a");
+    arch.shared_bytes = run->shared_bytes != 0 ? run->shared_bytes : arch.shared_bytes;
+    const lilac_target target = {&arch, 4, 1, run->c->by_attribute ? 3 : run->c->stages};
     assert_true(lilac_engine_pipeline_loops(module, &target, &run->changed));
     if (!lilac_tile_verify(module, true)) {
         print_diagnostics(module->context);
         fail_msg("the module does not verify after the pass");
     }
+    lilac_tile_walk(module->functions->body, look_at, run);
     if (run->mutate != NULL) {
         loop_found = NULL;
         lilac_tile_walk(module->functions->body, find_loop, NULL);
@@ -351,24 +391,22 @@ static bool execute(const harness *h, const loop_case *c, const inputs *in) {
 }
 
 /* Compiles the case with the pass and executes it. */
-static bool try_case(const loop_case *c, const inputs *in, mutation mutate, bool *changed) {
-    pass_run run = {.c = c, .mutate = mutate};
-    pass_run *data = &run;
+static bool try_case(const loop_case *c, const inputs *in, pass_run *run) {
+    run->c = c;
     lilac_text text;
     harness h;
     lilac_text_init(&text);
     put_case(&text, c);
-    if (!harness_try_edited(&h, lilac_text_get(&text), 4, false, NULL, run_pass, &data)) {
+    if (!harness_try_edited(&h, lilac_text_get(&text), 4, false, NULL, run_pass, &run)) {
         print_message("%s\n", lilac_text_get(&text));
         print_diagnostics(h.context);
         fail_msg("the kernel was refused");
     }
     const bool good = c->writes == SAME_WRITE || execute(&h, c, in);
-    if (!good && mutate == NULL) {
+    if (!good && run->mutate == NULL) {
         print_message("%s\n", lilac_text_get(&text));
         print_diagnostics(h.context);
     }
-    *changed = run.changed;
     harness_close(&h);
     lilac_text_clear(&text);
     return good;
@@ -428,12 +466,14 @@ static void random_loops(void **state) {
     fill(&in, &random);
     for (uint32_t n = 0; n < CASES; n++) {
         const loop_case c = random_case(&random);
-        bool changed;
-        if (!try_case(&c, &in, NULL, &changed)) {
+        pass_run run = {.mutate = NULL};
+        if (!try_case(&c, &in, &run)) {
             fail_msg("case %u is wrong", n);
         }
-        assert_int_equal(changed, is_pipelined(&c));
-        pipelined += changed;
+        assert_int_equal(run.changed, is_pipelined(&c));
+        assert_int_equal(run.early_loads,
+                         run.changed && c.indirect && c.writes != SAME_WRITE ? 1 : 0);
+        pipelined += run.changed;
     }
     assert_true(pipelined > CASES / 3);
 }
@@ -488,11 +528,12 @@ static void mutations_are_found(void **state) {
                                  .bits = 16,
                                  .vector = 8,
                                  .stages = stages};
-            bool changed;
-            assert_true(try_case(&c, &in, NULL, &changed));
-            assert_true(changed);
+            pass_run run = {.mutate = NULL};
+            assert_true(try_case(&c, &in, &run));
+            assert_true(run.changed);
             for (uint32_t i = 0; i < sizeof mutations / sizeof *mutations; i++) {
-                if (try_case(&c, &in, mutations[i], &changed)) {
+                run = (pass_run){.mutate = mutations[i]};
+                if (try_case(&c, &in, &run)) {
                     fail_msg("mutation %u with %u stages is not found", i, stages);
                 }
             }
@@ -500,8 +541,36 @@ static void mutations_are_found(void **state) {
     }
 }
 
+/* As many buffers as stages, as fit, and as the loop has iterations; a ring has at least two. */
+static void memory_limits_buffers(void **state) {
+    (void)state;
+    enum { SLOT = ROWS * COLUMNS * 4 };
+    static inputs in;
+    lilac_random random;
+    lilac_random_seed(&random, 8);
+    fill(&in, &random);
+    for (uint32_t fits = 1; fits <= 6; fits++) {
+        for (uint32_t stages = 1; stages <= 6; stages++) {
+            const loop_case c = {.step = 1,
+                                 .trips = 4,
+                                 .known = stages % 2 != 0,
+                                 .user = DIRECT,
+                                 .bits = 32,
+                                 .vector = 4,
+                                 .stages = stages};
+            pass_run run = {.shared_bytes = fits * SLOT + SLOT / 2};
+            assert_true(try_case(&c, &in, &run));
+            const uint32_t most = c.known && stages > 4 ? 4 : stages;
+            const uint32_t wanted = most < fits ? most : fits;
+            assert_int_equal(run.buffers, wanted < 2 ? 0 : wanted);
+            assert_int_equal(run.changed, wanted >= 2);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_loops),
-                                       cmocka_unit_test(mutations_are_found)};
+                                       cmocka_unit_test(mutations_are_found),
+                                       cmocka_unit_test(memory_limits_buffers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

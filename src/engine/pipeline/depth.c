@@ -14,7 +14,7 @@
  * block, and D is at most NEAR: a larger D gives up one iteration of it instead.
  *
  * What fits: the buffers, all other allocations of the function, and a sixteenth of the memory for
- * exchanges between threads if the function has any. Resident blocks are estimated from the shared
+ * exchanges between threads if the loop has any. Resident blocks are estimated from the shared
  * memory and from the registers of the accumulators. */
 #include "pipeline/pipeline.h"
 
@@ -55,7 +55,7 @@ static void add_operation(void *data, lilac_tile_op *op) {
     case LILAC_TILE_OP_TT_SCAN:
     case LILAC_TILE_OP_TT_GATHER:
     case LILAC_TILE_OP_TT_HISTOGRAM:
-        d->exchanges = true;
+        d->exchanges |= op->result_count > 0 && lilac_tile_is_inside(&op->results[0], d->p->loop);
         break;
     default:
         break;

@@ -13,10 +13,20 @@ static bool is_fence(const lilac_tile_op *op) {
     return op->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED;
 }
 
-/* May the operation store operands by ordinary stores? */
-static bool may_store(const lilac_tile_op *op) {
-    return op->region_count > 0 || op->code == LILAC_TILE_OP_TTG_LOCAL_STORE ||
-           (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count > 0);
+static void find_store(void *data, lilac_tile_op *op) {
+    bool *stores = data;
+    *stores |= op->code == LILAC_TILE_OP_TTG_LOCAL_STORE ||
+               (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count > 0);
+}
+
+/* May the operation, or one in its regions, store operands by ordinary stores? */
+static bool may_store(lilac_tile_op *op) {
+    bool stores = false;
+    find_store(&stores, op);
+    for (uint32_t i = 0; i < op->region_count; i++) {
+        lilac_tile_walk(op->regions[i], find_store, &stores);
+    }
+    return stores;
 }
 
 /* The operand's memory before views. */

@@ -1,11 +1,13 @@
 /* pipeline_loops: what the files of the pass share. src/engine/pipeline_loops.c has the terms.
  *
- *   loads.c        the loads that become copies, and the operations that their addresses need
- *   products.c     the matrix products that stay in flight over the back edge
- *   depth.c        the number of buffers
- *   rings.c        the rewriting: rings, copies ahead, waits
- *   fences.c       fences that order nothing any more
- *   remove_dead.c  operations and carried values that nothing uses any more */
+ *   loads.c          the loads that become copies, and the operations that their addresses need
+ *   products.c       the matrix products that stay in flight over the back edge
+ *   depth.c          the number of buffers
+ *   early_loads.c    loads of addresses, before the iteration of the copies
+ *   rings.c          the rewriting: rings, copies ahead, waits
+ *   replace_loads.c  the results of loads become buffers
+ *   fences.c         fences that order nothing any more
+ *   remove_dead.c    operations and carried values that nothing uses any more */
 #ifndef LILAC_ENGINE_PIPELINE_H
 #define LILAC_ENGINE_PIPELINE_H
 
@@ -13,16 +15,16 @@
 
 #include <lilac/tile_loops.h>
 
-/* A load that becomes an asynchronous copy. */
+/* A load that becomes an asynchronous copy. `slot` is the type of one buffer, mutable; without a layout,
+ * the layout is chosen after the rewriting. `selects`: masked elements are not zero, so a select is
+ * needed behind the copy. `view` is the buffer of the current iteration, in the body. */
 typedef struct pipeline_load {
     lilac_tile_op *op;
-    const lilac_tile_type
-        *slot;              /* memory of one iteration, mutable. Without a layout: the layout is
-                                    chosen after the rewriting */
-    uint64_t bytes;         /* of one buffer */
-    bool selects;           /* masked elements are not zero: a select behind the copy */
+    const lilac_tile_type *slot;
+    uint64_t bytes; /* of one buffer */
+    bool selects;
     lilac_tile_value *ring; /* the allocation */
-    lilac_tile_value *view; /* the buffer of the current iteration, in the body */
+    lilac_tile_value *view;
 } pipeline_load;
 
 /* A sum of products that a carried value accumulates, in flight over the back edge. */
@@ -59,6 +61,22 @@ typedef struct pipeline {
     bool guarded;      /* the loop is in a conditional that skips it if it has no iteration */
 } pipeline;
 
+/* What the rewriting of a loop shares. */
+typedef struct pipeline_rewriting {
+    pipeline *p;
+    uint32_t op_count;
+    lilac_tile_op **ops; /* what the copies need, in the order of the body */
+    uint32_t carried_count;
+    uint32_t *carried;          /* the carried values among it */
+    lilac_tile_value **current; /* their values in the next iteration of which copies start */
+    lilac_tile_mapping *mapping;
+
+    uint32_t early_count; /* of `ops`: loads whose results are carried, */
+    lilac_tile_op **early;
+    uint32_t near_count; /* and what they need */
+    lilac_tile_op **near;
+} pipeline_rewriting;
+
 /* loads.c */
 /* Finds the loads, and marks what their addresses need. False: there are none. */
 bool lilac_pipeline_find_loads(pipeline *p);
@@ -82,9 +100,32 @@ lilac_tile_op *lilac_pipeline_start_products(pipeline *p);
 /* Sets the distance, the number of buffers and the place of the copies. False: no ring fits. */
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages);
 
+/* early_loads.c */
+/* Finds the loads that can be executed one iteration before the copies that need them. */
+void lilac_pipeline_find_early_loads(pipeline_rewriting *r);
+bool lilac_pipeline_is_early(const pipeline_rewriting *r, const lilac_tile_op *op);
+/* Clones the early loads of an iteration before `place`; the mapping has the iteration's counter and
+ * carried values. `exists`: the iteration exists; NULL: it does. Afterwards the loads are mapped. */
+void lilac_pipeline_clone_early(pipeline_rewriting *r, lilac_tile_value *exists,
+                                lilac_tile_op *place);
+
+/* replace_loads.c */
+/* The same memory as mutable: one buffer (0), or a ring of buffers. */
+const lilac_tile_type *lilac_pipeline_memory_type(const pipeline *p, const lilac_tile_type *type,
+                                                  uint32_t buffers);
+/* Replaces the result of a load, whose `view` is set, and removes the load. */
+void lilac_pipeline_replace_load(const pipeline *p, const pipeline_load *load);
+
 /* rings.c */
 /* Replaces the loads by copies, in the body and before the loop. */
 void lilac_pipeline_rewrite(pipeline *p);
+/* Clones a load of an iteration that may not exist; there it gives zeros. */
+void lilac_pipeline_clone_load(pipeline_rewriting *r, const lilac_tile_op *op,
+                               lilac_tile_value *exists, lilac_tile_op *place);
+/* An operation before `place`. `type`: of its result; NULL: it has none. */
+lilac_tile_op *lilac_pipeline_make(const pipeline *p, lilac_tile_opcode code, uint32_t count,
+                                   lilac_tile_value *const *operands, const lilac_tile_type *type,
+                                   lilac_tile_op *place);
 /* A comparison of two scalars before `place`. */
 lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicate,
                                          lilac_tile_value *a, lilac_tile_value *b,

@@ -7,7 +7,7 @@
  *       scf.yield %q, %b
  *     }
  *
- * Live are operations with effects, and what they use. A carried value is live if its result is used
+ * Live are operations with effects other than reads, and what they use. A carried value is live if its result is used
  * or a live operation uses its argument; then what the loop yields for it is live. The rest goes: also
  * carried values that only their own next values use. */
 #include "pipeline/pipeline.h"
@@ -46,6 +46,7 @@ static bool may_go(const lilac_tile_op *op) {
     return op->region_count == 0 &&
            ((lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0 ||
             (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count > 0) ||
+            op->code == LILAC_TILE_OP_TTG_LOCAL_LOAD ||
             (op->code == LILAC_TILE_OP_TT_LOAD &&
              lilac_tile_find_integer(&op->attributes, "isVolatile", 0) == 0));
 }

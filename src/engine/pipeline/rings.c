@@ -27,21 +27,13 @@
  * with carried values of its own that are D iterations ahead. */
 #include "pipeline/pipeline.h"
 
-typedef struct rewriting {
-    pipeline *p;
-    uint32_t op_count;
-    lilac_tile_op **ops; /* what the copies need, in the order of the body */
-    uint32_t carried_count;
-    uint32_t *carried; /* the carried values among it */
-    lilac_tile_value **current;
-    lilac_tile_mapping *mapping;
-} rewriting;
+typedef pipeline_rewriting rewriting;
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static lilac_tile_op *make(const pipeline *p, lilac_tile_opcode code, uint32_t count,
-                           lilac_tile_value *const *operands, const lilac_tile_type *type,
-                           lilac_tile_op *place) {
+lilac_tile_op *lilac_pipeline_make(const pipeline *p, lilac_tile_opcode code, uint32_t count,
+                                   lilac_tile_value *const *operands, const lilac_tile_type *type,
+                                   lilac_tile_op *place) {
     lilac_tile_op *op = lilac_tile_op_create(p->module, code, count, operands, type != NULL, &type,
                                              0, place->location);
     op->position = place->position;
@@ -52,7 +44,7 @@ static lilac_tile_op *make(const pipeline *p, lilac_tile_opcode code, uint32_t c
 static lilac_tile_value *binary(const pipeline *p, lilac_tile_opcode code, lilac_tile_value *a,
                                 lilac_tile_value *b, lilac_tile_op *place) {
     lilac_tile_value *operands[2] = {a, b};
-    return &make(p, code, 2, operands, a->type, place)->results[0];
+    return &lilac_pipeline_make(p, code, 2, operands, a->type, place)->results[0];
 }
 
 static lilac_tile_value *constant(const pipeline *p, const lilac_tile_type *type, int64_t value,
@@ -72,8 +64,8 @@ lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicat
         .name = lilac_intern_string(p->module->context, "predicate"),
         .text = lilac_intern_string(p->module->context, predicate)};
     lilac_tile_value *operands[2] = {a, b};
-    lilac_tile_op *op = make(p, LILAC_TILE_OP_ARITH_CMPI, 2, operands,
-                             lilac_tile_scalar(p->module, LILAC_I1), place);
+    lilac_tile_op *op = lilac_pipeline_make(p, LILAC_TILE_OP_ARITH_CMPI, 2, operands,
+                                            lilac_tile_scalar(p->module, LILAC_I1), place);
     lilac_tile_set_attribute(p->module, &op->attributes, &attribute);
     return &op->results[0];
 }
@@ -97,56 +89,17 @@ static lilac_tile_value *wrap(const pipeline *p, lilac_tile_value *value, lilac_
     lilac_tile_value *operands[3] = {lilac_pipeline_compare(p, "sge", value, most, place),
                                      binary(p, LILAC_TILE_OP_ARITH_SUBI, value, most, place),
                                      value};
-    return &make(p, LILAC_TILE_OP_ARITH_SELECT, 3, operands, value->type, place)->results[0];
+    return &lilac_pipeline_make(p, LILAC_TILE_OP_ARITH_SELECT, 3, operands, value->type, place)
+                ->results[0];
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The same memory as mutable, as one buffer (0) or as a ring of buffers. */
-static const lilac_tile_type *memory_type(const pipeline *p, const lilac_tile_type *type,
-                                          uint32_t buffers) {
-    const uint32_t more = buffers > 0;
-    lilac_encoding_memdesc memory = {.rank = type->rank + more,
-                                     .alloc_rank = type->alloc_rank + more,
-                                     .scalar = type->scalar,
-                                     .is_mutable = true,
-                                     .encoding = type->encoding};
-    if (type->layout != NULL) {
-        memory.layout = *type->layout;
-    }
-    memory.shape[0] = memory.alloc_shape[0] = buffers;
-    for (uint32_t d = 0; d < type->rank; d++) {
-        memory.shape[d + more] = type->shape[d];
-    }
-    for (uint32_t d = 0; d < type->alloc_rank; d++) {
-        memory.alloc_shape[d + more] = type->alloc_shape[d];
-    }
-    return lilac_tile_memory(p->module, &memory);
-}
-
 static lilac_tile_value *make_view(const pipeline *p, const pipeline_load *load,
                                    lilac_tile_value *index, lilac_tile_op *place) {
     lilac_tile_value *operands[2] = {load->ring, index};
-    return &make(p, LILAC_TILE_OP_TTG_MEMDESC_INDEX, 2, operands, load->slot, place)->results[0];
-}
-
-static lilac_tile_value *local_load(const pipeline *p, const pipeline_load *load,
-                                    const lilac_tile_type *type, lilac_tile_op *place) {
-    lilac_tile_value *view = load->view;
-    lilac_tile_op *op = make(p, LILAC_TILE_OP_TTG_LOCAL_LOAD, 1, &view, type, place);
-    op->results[0].name = load->op->results[0].name;
-    return &op->results[0];
-}
-
-/* The views of a value have its mutability. */
-static void make_views_mutable(const pipeline *p, const lilac_tile_value *value) {
-    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
-        lilac_tile_value *result = use->op->result_count == 1 ? &use->op->results[0] : NULL;
-        if (result != NULL && result->type->kind == LILAC_TILE_MEMDESC) {
-            result->type = memory_type(p, result->type, 0);
-            make_views_mutable(p, result);
-        }
-    }
+    return &lilac_pipeline_make(p, LILAC_TILE_OP_TTG_MEMDESC_INDEX, 2, operands, load->slot, place)
+                ->results[0];
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -165,7 +118,8 @@ static lilac_tile_value *join_masks(const pipeline *p, lilac_tile_value *mask,
     }
     if (pointers->kind == LILAC_TILE_TENSOR) {
         const lilac_tile_type *type = mask != NULL ? mask->type : mask_type(p, pointers);
-        exists = &make(p, LILAC_TILE_OP_TT_SPLAT, 1, &exists, type, place)->results[0];
+        exists =
+            &lilac_pipeline_make(p, LILAC_TILE_OP_TT_SPLAT, 1, &exists, type, place)->results[0];
     }
     return mask == NULL ? exists : binary(p, LILAC_TILE_OP_ARITH_ANDI, mask, exists, place);
 }
@@ -176,9 +130,8 @@ static lilac_tile_value *mapped_operand(const rewriting *r, const lilac_tile_op 
     return operand != NULL ? lilac_tile_mapped(r->mapping, operand) : NULL;
 }
 
-/* A load of an iteration that may not exist gives zeros there. */
-static void clone_load(rewriting *r, const lilac_tile_op *op, lilac_tile_value *exists,
-                       lilac_tile_op *place) {
+void lilac_pipeline_clone_load(rewriting *r, const lilac_tile_op *op, lilac_tile_value *exists,
+                               lilac_tile_op *place) {
     const pipeline *p = r->p;
     lilac_tile_op *copy = lilac_tile_clone_mapped(p->module, op, r->mapping);
     lilac_tile_insert_before(place, copy);
@@ -202,40 +155,47 @@ static void keep_attribute(const pipeline *p, const lilac_tile_op *from, lilac_t
     }
 }
 
-/* Clones what the copies of an iteration need, and starts them as one group. */
+/* Clones what the copies of an iteration need. Loads that the mapping has are not cloned. */
+static void clone_addresses(rewriting *r, bool early, lilac_tile_value *exists,
+                            lilac_tile_op *place) {
+    for (uint32_t i = 0; i < r->op_count; i++) {
+        if (r->ops[i]->code != LILAC_TILE_OP_TT_LOAD) {
+            lilac_tile_insert_before(place,
+                                     lilac_tile_clone_mapped(r->p->module, r->ops[i], r->mapping));
+        } else if (early || !lilac_pipeline_is_early(r, r->ops[i])) {
+            lilac_pipeline_clone_load(r, r->ops[i], exists, place);
+        }
+    }
+}
+
+/* Starts the copies of an iteration as one group. */
 static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_value *index,
                          lilac_tile_op *place) {
     const pipeline *p = r->p;
     const lilac_tile_type *token = lilac_tile_token(p->module);
     lilac_tile_value **tokens = lilac_arena_array(p->arena, lilac_tile_value *, p->load_count);
-    for (uint32_t i = 0; i < r->op_count; i++) {
-        if (r->ops[i]->code == LILAC_TILE_OP_TT_LOAD) {
-            clone_load(r, r->ops[i], exists, place);
-        } else {
-            lilac_tile_insert_before(place,
-                                     lilac_tile_clone_mapped(p->module, r->ops[i], r->mapping));
-        }
-    }
     for (uint32_t i = 0; i < p->load_count; i++) {
         const pipeline_load *load = &p->loads[i];
         lilac_tile_value *operands[3] = {mapped_operand(r, load->op, 0),
                                          make_view(p, load, index, place)};
         operands[2] =
             join_masks(p, mapped_operand(r, load->op, 1), exists, operands[0]->type, place);
-        lilac_tile_op *copy = make(p, LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL,
-                                   operands[2] != NULL ? 3 : 2, operands, token, place);
+        lilac_tile_op *copy =
+            lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL,
+                                operands[2] != NULL ? 3 : 2, operands, token, place);
         copy->location = load->op->location;
         copy->position = load->op->position;
         keep_attribute(p, load->op, copy, "cache");
         keep_attribute(p, load->op, copy, "evict");
         tokens[i] = &copy->results[0];
     }
-    (void)make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, p->load_count, tokens, token, place);
+    (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, p->load_count, tokens, token,
+                              place);
 }
 
 static void wait_for_copies(const pipeline *p, uint32_t left, lilac_tile_op *place) {
-    lilac_tile_op *wait =
-        make(p, LILAC_TILE_OP_TTG_ASYNC_WAIT, 0, NULL, lilac_tile_token(p->module), place);
+    lilac_tile_op *wait = lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_WAIT, 0, NULL,
+                                              lilac_tile_token(p->module), place);
     lilac_pipeline_set_integer(p, wait, "num", left);
 }
 
@@ -277,8 +237,9 @@ static lilac_tile_value *has_iteration(const pipeline *p, uint32_t d) {
 static void make_rings(const pipeline *p) {
     for (uint32_t i = 0; i < p->load_count; i++) {
         pipeline_load *load = &p->loads[i];
-        lilac_tile_op *ring = make(p, LILAC_TILE_OP_TTG_LOCAL_ALLOC, 0, NULL,
-                                   memory_type(p, load->slot, p->buffers), p->loop);
+        lilac_tile_op *ring =
+            lilac_pipeline_make(p, LILAC_TILE_OP_TTG_LOCAL_ALLOC, 0, NULL,
+                                lilac_pipeline_memory_type(p, load->slot, p->buffers), p->loop);
         ring->location = load->op->location;
         ring->position = load->op->position;
         ring->results[0].name = load->op->results[0].name;
@@ -286,114 +247,122 @@ static void make_rings(const pipeline *p) {
     }
 }
 
-static void start_first_copies(rewriting *r) {
+/* Maps the counter and the carried values to those of iteration d. */
+static void map_iteration(rewriting *r, uint32_t d) {
     const pipeline *p = r->p;
     lilac_tile_value *counter = lilac_tile_induction_variable(p->loop);
-    lilac_tile_value **next = lilac_arena_array(p->arena, lilac_tile_value *, r->carried_count + 1);
+    if (p->ahead[counter->id]) {
+        lilac_tile_map(r->mapping, counter, iteration(p, d));
+    }
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
+                       r->current[i]);
+    }
+}
+
+/* The carried values of the iteration behind the one that was cloned last. */
+static void advance(rewriting *r) {
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        r->current[i] = lilac_tile_mapped(r->mapping, lilac_tile_next(r->p->loop, r->carried[i]));
+    }
+}
+
+static void start_first_copies(rewriting *r) {
+    const pipeline *p = r->p;
     for (uint32_t d = 0; d < p->distance; d++) {
-        if (p->ahead[counter->id]) {
-            lilac_tile_map(r->mapping, counter, iteration(p, d));
-        }
-        for (uint32_t i = 0; i < r->carried_count; i++) {
-            lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
-                           r->current[i]);
-        }
-        start_copies(r, has_iteration(p, d), index_constant(p, d, p->loop), p->loop);
-        for (uint32_t i = 0; i < r->carried_count; i++) {
-            next[i] = lilac_tile_mapped(r->mapping, lilac_tile_next(p->loop, r->carried[i]));
-        }
-        for (uint32_t i = 0; i < r->carried_count; i++) {
-            r->current[i] = next[i];
-        }
+        lilac_tile_value *exists = has_iteration(p, d);
+        map_iteration(r, d);
+        clone_addresses(r, true, exists, p->loop);
+        start_copies(r, exists, index_constant(p, d, p->loop), p->loop);
+        advance(r);
+    }
+    if (r->early_count > 0) {
+        map_iteration(r, p->distance);
+        lilac_pipeline_clone_early(r, has_iteration(p, p->distance), p->loop);
     }
 }
 
 /* ---- in the loop ------------------------------------------------------------------------------ */
 
-/* The copies for iteration i + D, before `place`; `slot` is i mod B. */
+/* Does iteration i + distance exist? `left` is upper − i, and *far the distance times the step. */
+static lilac_tile_value *is_left(const pipeline *p, lilac_tile_value *left, uint32_t distance,
+                                 lilac_tile_value **far, lilac_tile_op *place) {
+    *far = constant(p, left->type, distance * p->step, place);
+    return lilac_pipeline_compare(p, "ugt", left, *far, place);
+}
+
+static void map_counter(const rewriting *r, lilac_tile_value *far, lilac_tile_op *place) {
+    lilac_tile_value *counter = lilac_tile_induction_variable(r->p->loop);
+    if (r->p->ahead[counter->id]) {
+        lilac_tile_map(r->mapping, counter,
+                       binary(r->p, LILAC_TILE_OP_ARITH_ADDI, counter, far, place));
+    }
+}
+
+/* The early loads of iteration i + D + 1, which the copies of the next iteration need. */
+static void start_early_loads(rewriting *r, lilac_tile_value *left, uint32_t first,
+                              lilac_tile_op *place) {
+    const pipeline *p = r->p;
+    lilac_tile_value *far;
+    lilac_tile_value *exists = is_left(p, left, p->distance + 1, &far, place);
+    map_counter(r, far, place);
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
+                       r->current[i]);
+    }
+    lilac_pipeline_clone_early(r, exists, place);
+    for (uint32_t i = 0; i < r->early_count; i++) {
+        lilac_tile_set_next(p->loop, first + i,
+                            lilac_tile_mapped(r->mapping, &r->early[i]->results[0]));
+    }
+}
+
+/* The copies for iteration i + D, before `place`; `slot` is i mod B. The carried values from `first`
+ * on are those of iteration i + D, then the results of early loads. */
 static void start_next_copies(rewriting *r, lilac_tile_value *slot, uint32_t first,
                               lilac_tile_op *place) {
     const pipeline *p = r->p;
-    lilac_tile_value *counter = lilac_tile_induction_variable(p->loop);
-    lilac_tile_value *far = constant(p, counter->type, p->distance * p->step, place);
+    lilac_tile_value *counter = lilac_tile_induction_variable(p->loop), *far;
     lilac_tile_value *left =
         binary(p, LILAC_TILE_OP_ARITH_SUBI, lilac_tile_upper_bound(p->loop), counter, place);
-    lilac_tile_value *exists = lilac_pipeline_compare(p, "ugt", left, far, place);
+    lilac_tile_value *exists = is_left(p, left, p->distance, &far, place);
     lilac_tile_value *index = wrap(
         p, binary(p, LILAC_TILE_OP_ARITH_ADDI, slot, index_constant(p, p->distance, place), place),
         place);
-    if (p->ahead[counter->id]) {
-        lilac_tile_map(r->mapping, counter,
-                       binary(p, LILAC_TILE_OP_ARITH_ADDI, counter, far, place));
-    }
+    map_counter(r, far, place);
     for (uint32_t i = 0; i < r->carried_count; i++) {
         lilac_tile_map(r->mapping, lilac_tile_iteration_argument(p->loop, r->carried[i]),
                        lilac_tile_iteration_argument(p->loop, first + i));
     }
+    for (uint32_t i = 0; i < r->early_count; i++) {
+        lilac_tile_map(r->mapping, &r->early[i]->results[0],
+                       lilac_tile_iteration_argument(p->loop, first + r->carried_count + i));
+    }
+    clone_addresses(r, false, exists, place);
     start_copies(r, exists, index, place);
+    advance(r);
     for (uint32_t i = 0; i < r->carried_count; i++) {
-        lilac_tile_set_next(p->loop, first + i,
-                            lilac_tile_mapped(r->mapping, lilac_tile_next(p->loop, r->carried[i])));
+        lilac_tile_set_next(p->loop, first + i, r->current[i]);
     }
-}
-
-/* Memory that the body allocated for the loaded tensor is the buffer of the iteration. */
-static void replace_allocations(const pipeline *p, const pipeline_load *load) {
-    lilac_tile_block *body = p->loop->regions[0]->first;
-    for (lilac_tile_op *op = body->first, *next; op != NULL; op = next) {
-        next = op->next;
-        if (lilac_pipeline_load_of_alloc(p, op) == load) {
-            make_views_mutable(p, &op->results[0]);
-            lilac_tile_replace_uses(&op->results[0], load->view);
-            lilac_tile_remove(op);
-        }
+    if (r->early_count > 0) {
+        start_early_loads(r, left, first + r->carried_count, place);
     }
-}
-
-/* The first use by a conversion; NULL: there is none. */
-static lilac_tile_op *find_conversion(const lilac_tile_value *value) {
-    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
-        if (use->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
-            return use->op;
-        }
-    }
-    return NULL;
-}
-
-static void replace_load(const pipeline *p, const pipeline_load *load) {
-    lilac_tile_value *value = &load->op->results[0];
-    if (load->selects) {
-        lilac_tile_value *operands[3] = {load->op->operands[1].value,
-                                         local_load(p, load, value->type, load->op),
-                                         load->op->operands[2].value};
-        lilac_tile_replace_uses(
-            value,
-            &make(p, LILAC_TILE_OP_ARITH_SELECT, 3, operands, value->type, load->op)->results[0]);
-    }
-    replace_allocations(p, load);
-    for (lilac_tile_op *op = find_conversion(value); op != NULL; op = find_conversion(value)) {
-        if (op->results[0].uses != NULL) {
-            lilac_tile_replace_uses(&op->results[0], local_load(p, load, op->results[0].type, op));
-        }
-        lilac_tile_remove(op);
-    }
-    if (value->uses != NULL) {
-        lilac_tile_replace_uses(value, local_load(p, load, value->type, load->op));
-    }
-    lilac_tile_remove(load->op);
 }
 
 static void rewrite_body(rewriting *r) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
     lilac_tile_op *first = p->loop->regions[0]->first->first;
-    lilac_tile_value **inits =
-        lilac_arena_array(p->arena, lilac_tile_value *, r->carried_count + 1);
+    const uint32_t added = 1 + r->carried_count + r->early_count;
+    lilac_tile_value **inits = lilac_arena_array(p->arena, lilac_tile_value *, added);
     inits[0] = index_constant(p, 0, p->loop);
     for (uint32_t i = 0; i < r->carried_count; i++) {
-        inits[i + 1] = r->current[i];
+        inits[1 + i] = r->current[i];
     }
-    lilac_tile_add_carried(p->module, p->loop, r->carried_count + 1, inits);
+    for (uint32_t i = 0; i < r->early_count; i++) {
+        inits[1 + r->carried_count + i] = lilac_tile_mapped(r->mapping, &r->early[i]->results[0]);
+    }
+    lilac_tile_add_carried(p->module, p->loop, added, inits);
     lilac_tile_value *slot = lilac_tile_iteration_argument(p->loop, before);
     wait_for_copies(p, p->distance - 1, first);
     for (uint32_t i = 0; i < p->load_count; i++) {
@@ -402,7 +371,7 @@ static void rewrite_body(rewriting *r) {
     lilac_tile_op *products = lilac_pipeline_start_products(p);
     start_next_copies(r, slot, before + 1, p->copies_last ? products->next : first);
     for (uint32_t i = 0; i < p->load_count; i++) {
-        replace_load(p, &p->loads[i]);
+        lilac_pipeline_replace_load(p, &p->loads[i]);
     }
     lilac_tile_op *last = p->loop->regions[0]->first->last;
     lilac_tile_value *following =
@@ -417,7 +386,7 @@ static void finish(const pipeline *p) {
     wait_for_copies(p, 0, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_tile_value *ring = p->loads[i].ring;
-        (void)make(p, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, 1, &ring, NULL, place);
+        (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, 1, &ring, NULL, place);
     }
 }
 
@@ -450,6 +419,7 @@ static void list_ahead(rewriting *r) {
 void lilac_pipeline_rewrite(pipeline *p) {
     rewriting r = {.p = p, .mapping = lilac_tile_mapping_create()};
     list_ahead(&r);
+    lilac_pipeline_find_early_loads(&r);
     if (p->in_flight) {
         lilac_pipeline_guard(p);
     }

@@ -422,6 +422,7 @@ static bool make_plan(gather *g, lilac_plan_gather *plan, const lilac_tile_op *o
     if (!lilac_lower_read_axis(l, op, g->from, &axis)) {
         return false;
     }
+    lilac_lower_place_scratch(l);
     const uint32_t available = l->target->arch->shared_bytes - l->scratch_begin;
     const lilac_plan_gather_options options = {.axis = axis,
                                                .element_bits =

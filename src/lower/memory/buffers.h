@@ -41,6 +41,12 @@ typedef struct lilac_lower_flow_edge {
     const lilac_tile_op *op;
 } lilac_lower_flow_edge;
 
+/* An operation and the numbers of operations that it spans, those inside included. */
+typedef struct lilac_lower_span {
+    const lilac_tile_op *op;
+    uint32_t begin, end;
+} lilac_lower_span;
+
 typedef struct lilac_lower_buffers {
     uint32_t count;
     lilac_lower_buffer *list; /* in the order of the text */
@@ -50,6 +56,8 @@ typedef struct lilac_lower_buffers {
     uint32_t edge_count;
     lilac_lower_flow_edge *edges;
     uint32_t words; /* of a set */
+    uint32_t span_count;
+    lilac_lower_span *spans; /* of all operations, sorted by address */
 } lilac_lower_buffers;
 
 /* Finds the allocations of the function, its descriptors and the allocations that they may name.

@@ -18,11 +18,7 @@
 
 #include <stdlib.h>
 
-/* An operation and the numbers that it spans. */
-typedef struct span {
-    const lilac_tile_op *op;
-    uint32_t begin, end;
-} span;
+typedef lilac_lower_span span;
 
 typedef struct placing {
     lilac_lowering *l;
@@ -326,6 +322,8 @@ bool lilac_lower_place_memory(lilac_lowering *l) {
         number_region(&p, l->function->body);
         qsort(p.spans, p.count, sizeof *p.spans, compare_spans);
         find_lifetimes(&p);
+        l->buffers->spans = p.spans;
+        l->buffers->span_count = p.count;
         if (!check_loops(&p) || !place_all(l, &end)) {
             return false;
         }
@@ -334,4 +332,23 @@ bool lilac_lower_place_memory(lilac_lowering *l) {
     l->scratch_next = l->reused_begin = l->reused_end = l->scratch_begin;
     l->shared_bytes = (uint32_t)end;
     return true;
+}
+
+void lilac_lower_place_scratch(lilac_lowering *l) {
+    if (l->buffers == NULL) {
+        return;
+    }
+    const placing p = {
+        .l = l, .buffers = l->buffers, .count = l->buffers->span_count, .spans = l->buffers->spans};
+    const span *at = l->op != NULL ? span_of(&p, l->op) : NULL;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < l->buffers->count; i++) {
+        const lilac_lower_buffer *a = &l->buffers->list[i];
+        const bool live = at == NULL || (a->first <= at->end && a->last >= at->begin);
+        end = live && a->begin + a->bytes > end ? a->begin + a->bytes : end;
+    }
+    const uint32_t begin = (uint32_t)align_to(end, LILAC_LOWER_BUFFER_ALIGNMENT);
+    if (begin != l->scratch_begin) {
+        l->scratch_begin = l->scratch_next = l->reused_begin = l->reused_end = begin;
+    }
 }

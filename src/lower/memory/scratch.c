@@ -11,8 +11,12 @@
  * a multiprocessor's memory for each warp and a quarter of it for a block: a second buffer saves a
  * barrier, but it must not reduce the number of resident warps that hide latency. An exchange
  * outside loops executes its barrier once; there the limit is the share of a warp when the
- * multiprocessor is full. */
+ * multiprocessor is full.
+ *
+ * The intervals begin behind the allocations that are live at the operation. Each exchange begins with a
+ * barrier, which orders it after accesses to other memory with the same bytes. */
 #include "memory/shared_access.h"
+#include "operations.h"
 
 enum { SCRATCH_ALIGNMENT = 16, RESIDENT_WARPS = 64 };
 
@@ -37,6 +41,7 @@ static void count(lilac_lowering *l, uint64_t end) {
 }
 
 uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
+    lilac_lower_place_scratch(l);
     uint64_t start = l->scratch_next;
     if (start + bytes > (uint64_t)l->scratch_begin + scratch_limit(l)) {
         start = l->scratch_begin;
@@ -49,6 +54,7 @@ uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
 }
 
 uint32_t lilac_lower_scratch_reused(lilac_lowering *l, uint64_t bytes) {
+    lilac_lower_place_scratch(l);
     if (l->reused_end == l->scratch_next) {
         /* The last interval, which may grow. */
         l->scratch_next = l->reused_begin;
