@@ -51,12 +51,12 @@ def kernel_source(name, kinds):
     return f"@triton.jit\ndef {name}({', '.join(parameters)}):\n    pass\n"
 
 
-def cases(descriptors):
+def cases():
     """(name, kinds of the arguments), in the order of the report."""
     for kind in KINDS:
         for count in COUNTS:
             yield f"{kind}_{count}", (kind,) * count
-    for count in COUNTS if descriptors else ():
+    for count in COUNTS:
         yield f"descriptor_{count}", ("descriptor",) * count
     for count in COUNTS:
         yield f"mixed_{count}", tuple(KINDS[i % len(KINDS)] for i in range(count))
@@ -96,7 +96,8 @@ class Arguments:
         if kind == "descriptor":
             from triton.tools.tensor_descriptor import TensorDescriptor
 
-            return TensorDescriptor.from_tensor(self.tensor((64, 64)), [16, 64])
+            tensor = self.tensor((64, 64)) if self.stub is None else self.stub.Tensor((64, 64))
+            return TensorDescriptor.from_tensor(tensor, [16, 64])
         return {"int": 3 + i, "float": 0.5 + i, "none": None, "constexpr": i, "bool": i % 2 == 0}[kind]
 
     def all(self, kinds):
@@ -322,7 +323,7 @@ def measured(options):
 
     compilers, make, rows = Compilers(), Arguments(stub), []
     with tempfile.TemporaryDirectory() as folder:
-        chosen = [case for case in cases(stub is None) if options.only in case[0]]
+        chosen = [case for case in cases() if options.only in case[0]]
         kernels = load_kernels(chosen, pathlib.Path(folder))
         if stub is None:
             compile_all(compilers, chosen, kernels, make)

@@ -84,3 +84,27 @@ class Pointer:
 
     def data_ptr(self):
         return self.address
+
+
+class Elements:
+    """The type of a tensor's elements, as `TensorDescriptor` asks for it."""
+
+    def __init__(self, name, itemsize, is_floating_point=True):
+        self.name, self.itemsize, self.is_floating_point = name, itemsize, is_floating_point
+
+    def __str__(self):
+        return self.name
+
+
+class Tensor(Pointer):
+    """A contiguous tensor, for descriptors."""
+
+    def __init__(self, shape, dtype="fp16", itemsize=2, address=0):
+        super().__init__(Elements(dtype, itemsize), address)
+        self.shape = tuple(shape)
+
+    def stride(self):
+        strides = [1]
+        for size in self.shape[:0:-1]:
+            strides.insert(0, strides[0] * size)
+        return tuple(strides)
