@@ -23,7 +23,8 @@ typedef struct expansion {
     lilac_tile_module *module;
     lilac_tile_function *function;
     lilac_arena *arena;
-    lilac_descriptor *known; /* by value id: the parts of descriptors */
+    lilac_descriptor *known;   /* by value id: the parts of descriptors */
+    lilac_axis_analysis facts; /* of the values before the pass */
     bool failed;
 } expansion;
 
@@ -241,6 +242,7 @@ static void expand_make(expansion *x, lilac_tile_op *op) {
         x->failed = true;
         return;
     }
+    d->row_divisor = lilac_axis_facts_of(&x->facts, lilac_tile_operand(op, rank))->divisibility[0];
     d->parts[0] = promise(&e, lilac_tile_operand(op, 0), 16);
     for (uint32_t i = 1; i <= rank; i++) {
         d->parts[i] = lilac_emit_i64(&e, lilac_tile_operand(op, i));
@@ -258,6 +260,7 @@ static void expand_select(expansion *x, lilac_tile_op *op) {
     const lilac_descriptor *b = parts_of(x, lilac_tile_operand(op, 2));
     lilac_descriptor *d = parts_of(x, &op->results[0]);
     d->block = op->results[0].type->element;
+    d->row_divisor = min_i64(a->row_divisor, b->row_divisor);
     for (uint32_t i = 0; i < lilac_descriptor_part_count(d->block); i++) {
         d->parts[i] = lilac_emit_select(&e, lilac_tile_operand(op, 0), a->parts[i], b->parts[i]);
     }
@@ -485,7 +488,8 @@ static void expand_op(expansion *x, lilac_tile_op *op) {
         break;
     }
     if (accessed_tensor(op) != NULL) {
-        x->failed = !lilac_descriptor_expand(x->module, op, parts_of(x, lilac_tile_operand(op, 0)));
+        x->failed = !lilac_descriptor_expand(x->module, op, parts_of(x, lilac_tile_operand(op, 0)),
+                                             &x->facts);
         return;
     }
     for (uint32_t r = 0; r < op->region_count; r++) {
@@ -560,7 +564,7 @@ static void clean(expansion *x) {
 
 static bool expand_function(lilac_tile_function *function) {
     expansion x = {.module = function->module, .function = function, .arena = lilac_arena_create()};
-    lilac_tile_number(function);
+    lilac_engine_axis_facts(&x.facts, x.arena, function); /* numbers the values */
     x.known = lilac_arena_array(x.arena, lilac_descriptor, function->value_count);
     expand_parameters(&x);
     expand_region(&x, function->body);
@@ -575,14 +579,13 @@ static bool expand_function(lilac_tile_function *function) {
 bool lilac_engine_expand_descriptors(lilac_tile_module *module, const lilac_target *target,
                                      bool *changed) {
     (void)target;
+    bool good = true;
     *changed = false;
     for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
         if (f->body != NULL && is_expandable(f)) {
             *changed = true;
-            if (!expand_function(f)) {
-                return false;
-            }
+            good = expand_function(f) && good;
         }
     }
-    return true;
+    return good;
 }

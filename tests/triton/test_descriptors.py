@@ -5,7 +5,7 @@ import re
 import kernels
 import pytest
 from standin import Pointer, Tensor
-from test_ttgir import parses
+from test_ttgir import accepts, context  # noqa: F401
 from triton.backends.nvidia import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -80,12 +80,13 @@ def test_accesses_are_vectors():
     assert accesses and all("v4.b32" in one for one in accesses)
 
 
-def test_ttgir_is_triton_s(tmp_path):
+def test_ttgir_is_triton_s(context, tmp_path):
     """Triton's parser accepts the attribute of a descriptor's parameter."""
     with lilac.triton.enabled():
         kernel, _ = host()
-    assert "lilac.descriptor = !tt.tensordesc<tensor<16x32xf16>>" in kernel.asm["ttgir"]
-    assert parses(kernel.asm["ttgir"], tmp_path)
+    ours = lilac.compile(kernel.asm["ttir"], target="sm_90a", tile=True)
+    assert "lilac.descriptor = !tt.tensordesc<tensor<16x32xf16>>" in ours.tile
+    assert accepts(context, tmp_path / "copy_tile.ttgir", ours)
 
 
 def test_metadata_names_descriptors():
