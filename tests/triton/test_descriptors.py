@@ -95,3 +95,14 @@ def test_metadata_names_descriptors():
     rows = lilac.compile(kernel.asm["ttir"]).metadata["parameters"]
     assert [row["descriptor"] for row in rows if "descriptor" in row] == [
         "!tt.tensordesc<tensor<16x32xf16>>", "!tt.tensordesc<tensor<1x16x32xf16>>"]
+
+
+def test_launchers_of_other_versions(monkeypatch):
+    """Triton 3.4 passes no padding: its launcher's arguments are not the kernel's parameters."""
+    monkeypatch.setattr(driver, "make_tensordesc_arg", lambda arg, metadata: [
+        arg.base, *arg.shape, *arg.strides, *arg.shape, *arg.strides])
+    with lilac.triton.enabled():
+        with pytest.raises(lilac.CompilationError, match="passes other arguments for descriptors") as caught:
+            host()
+        assert caught.value.ids == ["unsupported-descriptor"]
+        make()  # descriptors that the kernel makes are no arguments
