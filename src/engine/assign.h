@@ -203,7 +203,8 @@ struct assignment {
 };
 
 /* assign_layouts.c */
-/* About how often the regions of an operation run that itself runs `weight` times. */
+/* About how often the regions of an operation run that itself runs `weight` times; 0 for an operation
+ * with the attribute `lilac.rare`, whose regions have no part in prices. */
 int64_t lilac_assign_inner_weight(const lilac_tile_op *op, int64_t weight);
 
 /* memory_layouts.c */

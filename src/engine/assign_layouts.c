@@ -111,6 +111,9 @@ static int64_t estimated_trip_count(const lilac_tile_op *op) {
 }
 
 int64_t lilac_assign_inner_weight(const lilac_tile_op *op, int64_t weight) {
+    if (lilac_tile_find(&op->attributes, "lilac.rare") != NULL) {
+        return 0;
+    }
     return min_i64(weight * estimated_trip_count(op), MOST_WEIGHT);
 }
 

@@ -14,11 +14,22 @@
  * Dimensions of size 1 need a condition only. A tensor with fewer of them than the block has
  * (tensor<32x64> of a block 1x32x64) is accessed in its own shape.
  *
+ * Vectors. The pointers of a row are aligned where x is (the base and the rows are, by promise), but a
+ * vector must be inside or outside as a whole, and the row's size n may be any number. Where x has a
+ * divisor that n does not have, the last elements of the row are accessed apart, in a branch that only
+ * blocks at the end of such rows take:
+ *
+ *     whole   = (n - x) & -8
+ *     result  = tt.load pointer, … c < whole, …                       vectors of 8
+ *     result' = scf.if whole != n - x { tt.load pointer, … whole <= c < n - x, result }
+ *
  * A gather has the row x[i] in place of y + r:
  *
  *     pointer = p + y + x[i] * s + c          inside = 0 <= x[i] < m  and  …
  */
 #include "descriptors.h"
+
+#include <lilac/tile_loops.h>
 
 #include <math.h>
 #include <string.h>
@@ -34,7 +45,12 @@ typedef struct access {
     lilac_tile_value *index[DESCRIPTOR_MOST_RANK]; /* i64, of each dimension of the descriptor */
     uint32_t axis[DESCRIPTOR_MOST_RANK];           /* of the tensor; of sizes above 1 */
     lilac_tile_value *uniform;                     /* condition on all elements; NULL: none */
+    int64_t vector;                                /* elements that are inside together */
     lilac_tile_value *pointers, *mask;             /* the result */
+    struct {                                       /* the elements behind the last whole vector */
+        lilac_tile_value *range, *low, *whole, *high; /* along the last dimension; NULL: none */
+        lilac_tile_value *mask;                       /* of the other dimensions; NULL: all */
+    } tail;
 } access;
 
 static const lilac_tile_type *scalar(const access *a, lilac_scalar kind) {
@@ -198,6 +214,16 @@ static lilac_tile_value *limited(const access *a, lilac_tile_value *value, int64
     return lilac_emit_unary(&a->e, LILAC_TILE_OP_ARITH_TRUNCI, scalar(a, LILAC_I32), value);
 }
 
+/* Sets the elements of a vector that the index of the last dimension allows. May the end of a row be
+ * within such a vector? */
+static bool is_ragged(access *a, const lilac_axis_analysis *facts, const lilac_tile_value *index) {
+    const int64_t bytes = lilac_tile_element_bits(a->d->block) / 8;
+    a->vector = min_i64(lilac_axis_facts_of(facts, index)->divisibility[0],
+                        power_of_two_in(size_of(a, a->block_rank - 1)));
+    a->vector = min_i64(a->vector, bytes > 0 ? 16 / bytes : 16);
+    return a->vector > 1 && (a->d->row_divisor == 0 || a->d->row_divisor % a->vector != 0);
+}
+
 /* The elements of a box along dimension d: their pointers and their mask. */
 static void add_dimension(access *a, uint32_t d) {
     lilac_tile_value *index = a->index[d], *zero;
@@ -216,6 +242,14 @@ static void add_dimension(access *a, uint32_t d) {
         a->uniform = NULL;
     }
     add_offsets(a, range, stride_of(a, d));
+    if (d + 1 == a->block_rank && a->vector > 1) {
+        lilac_tile_value *multiple = lilac_emit_integer(&a->e, high->type, -a->vector);
+        a->tail.high = high;
+        a->tail.low = low;
+        a->tail.range = range;
+        a->tail.mask = a->mask;
+        high = a->tail.whole = lilac_emit_binary(&a->e, LILAC_TILE_OP_ARITH_ANDI, high, multiple);
+    }
     add_condition(a, is_between(a, low, range, high));
 }
 
@@ -273,19 +307,73 @@ static lilac_tile_value *outside(const access *a, const lilac_tile_type *type) {
                              lilac_emit_integer(&a->e, type, (int64_t)nan), zero);
 }
 
+/* Ends a block with what it yields; NULL: nothing. */
+static void put_yield(const access *a, lilac_tile_block *block, lilac_tile_value *value) {
+    lilac_tile_op *yield = lilac_tile_op_create(a->e.module, LILAC_TILE_OP_SCF_YIELD, value != NULL,
+                                                &value, 0, NULL, 0, a->op->location);
+    yield->position = a->op->position;
+    lilac_tile_append(block, yield);
+}
+
+/* Opens the branch for the elements behind the last whole vector, whose result (of this type, NULL:
+ * none) is `otherwise` where there are none. From here on the access is built in it, with their mask.
+ * Returns the conditional; NULL: there are no such elements. */
+static lilac_tile_op *open_tail(access *a, const lilac_tile_type *type,
+                                lilac_tile_value *otherwise) {
+    if (a->tail.whole == NULL) {
+        return NULL;
+    }
+    lilac_tile_value *ragged = lilac_emit_compare(&a->e, "ne", a->tail.whole, a->tail.high);
+    lilac_tile_op *branch = lilac_tile_op_create(a->e.module, LILAC_TILE_OP_SCF_IF, 1, &ragged,
+                                                 type != NULL, &type, 2, a->op->location);
+    const lilac_tile_attribute rare = {.kind = LILAC_TILE_ATTR_UNIT,
+                                       .name =
+                                           lilac_intern_string(a->e.module->context, "lilac.rare")};
+    branch->position = a->op->position;
+    lilac_tile_set_attribute(a->e.module, &branch->attributes, &rare);
+    lilac_tile_insert_before(a->op, branch);
+    lilac_tile_block *then_block = lilac_tile_block_create(a->e.module, branch->regions[0]);
+    put_yield(a, then_block, otherwise);
+    if (otherwise != NULL) {
+        put_yield(a, lilac_tile_block_create(a->e.module, branch->regions[1]), otherwise);
+    }
+    a->e.place = then_block->last;
+    lilac_tile_value *low =
+        lilac_emit_binary(&a->e, LILAC_TILE_OP_ARITH_MAXSI, a->tail.low, a->tail.whole);
+    a->mask = a->tail.mask;
+    add_condition(a, is_between(a, low, a->tail.range, a->tail.high));
+    return branch;
+}
+
+static lilac_tile_op *put_one_load(access *a, const lilac_tile_type *type,
+                                   lilac_tile_value *other) {
+    lilac_tile_value *operands[3] = {a->pointers, a->mask, other};
+    lilac_tile_op *load = lilac_emit(&a->e, LILAC_TILE_OP_TT_LOAD, type, 3, operands);
+    copy_attributes(a, load);
+    return load;
+}
+
 static void put_load(access *a) {
     const lilac_tile_type *result = a->op->results[0].type;
     const lilac_tile_type *type = shaped(a, lilac_tile_element(result));
-    lilac_tile_value *operands[3] = {a->pointers, a->mask, outside(a, type)};
-    lilac_tile_op *load = lilac_emit(&a->e, LILAC_TILE_OP_TT_LOAD, type, 3, operands);
-    copy_attributes(a, load);
-    load->results[0].name = a->op->results[0].name;
-    lilac_tile_replace_uses(&a->op->results[0], reshape(a, load->results, result));
+    lilac_tile_value *loaded = put_one_load(a, type, outside(a, type))->results;
+    loaded->name = a->op->results[0].name;
+    lilac_tile_op *branch = open_tail(a, type, loaded);
+    if (branch != NULL) {
+        lilac_tile_set_yielded(branch, 0, 0, put_one_load(a, type, loaded)->results);
+        loaded = branch->results;
+        a->e.place = a->op;
+    }
+    lilac_tile_replace_uses(&a->op->results[0], reshape(a, loaded, result));
 }
 
 static void put_store(access *a, lilac_tile_value *source) {
     lilac_tile_value *operands[3] = {a->pointers, reshape(a, source, a->tensor), a->mask};
     copy_attributes(a, lilac_emit(&a->e, LILAC_TILE_OP_TT_STORE, NULL, 3, operands));
+    if (open_tail(a, NULL, NULL) != NULL) {
+        operands[2] = a->mask;
+        copy_attributes(a, lilac_emit(&a->e, LILAC_TILE_OP_TT_STORE, NULL, 3, operands));
+    }
 }
 
 /* The read-modify-write operation of a tt.descriptor_reduce; NULL: there is none. */
@@ -309,6 +397,15 @@ static const char *rmw_of(const char *kind, const lilac_tile_type *element) {
     return NULL;
 }
 
+static void put_atomic(const access *a, lilac_tile_value *source, const char *rmw) {
+    lilac_tile_value *operands[3] = {a->pointers, source, a->mask};
+    lilac_tile_op *atomic =
+        lilac_emit(&a->e, LILAC_TILE_OP_TT_ATOMIC_RMW, source->type, 3, operands);
+    lilac_emit_keyword(&a->e, atomic, "atomic_rmw_op", rmw);
+    lilac_emit_keyword(&a->e, atomic, "sem", "release");
+    lilac_emit_keyword(&a->e, atomic, "scope", "gpu");
+}
+
 static bool put_reduce(access *a) {
     const char *kind = lilac_tile_find_text(&a->op->attributes, "kind");
     const lilac_tile_type *element = lilac_tile_element(a->d->block);
@@ -325,17 +422,15 @@ static bool put_reduce(access *a) {
         return false;
     }
     lilac_tile_value *source = reshape(a, lilac_tile_operand(a->op, 1), a->tensor);
-    lilac_tile_value *operands[3] = {a->pointers, source, a->mask};
-    lilac_tile_op *atomic =
-        lilac_emit(&a->e, LILAC_TILE_OP_TT_ATOMIC_RMW, source->type, 3, operands);
-    lilac_emit_keyword(&a->e, atomic, "atomic_rmw_op", rmw);
-    lilac_emit_keyword(&a->e, atomic, "sem", "release");
-    lilac_emit_keyword(&a->e, atomic, "scope", "gpu");
+    put_atomic(a, source, rmw);
+    if (open_tail(a, NULL, NULL) != NULL) {
+        put_atomic(a, source, rmw);
+    }
     return true;
 }
 
 bool lilac_descriptor_expand(lilac_tile_module *module, lilac_tile_op *op,
-                             const lilac_descriptor *descriptor) {
+                             const lilac_descriptor *descriptor, const lilac_axis_analysis *facts) {
     access a = {
         .e = {module, op}, .op = op, .d = descriptor, .block_rank = descriptor->block->rank};
     const bool gathers = op->code == LILAC_TILE_OP_TT_DESCRIPTOR_GATHER;
@@ -349,6 +444,10 @@ bool lilac_descriptor_expand(lilac_tile_module *module, lilac_tile_op *op,
     }
     for (uint32_t d = 0; d < a.block_rank && a.rows == NULL; d++) {
         a.index[d] = lilac_emit_i64(&a.e, lilac_tile_operand(op, first + d));
+    }
+    const uint32_t last = gathers || scatters ? 2 : first + a.block_rank - 1;
+    if (!is_ragged(&a, facts, lilac_tile_operand(op, last))) {
+        a.vector = 1;
     }
     choose_shape(&a, loads ? op->results[0].type : source->type);
     build_pointers(&a);

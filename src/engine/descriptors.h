@@ -19,16 +19,34 @@ enum { DESCRIPTOR_MOST_RANK = 5, DESCRIPTOR_MOST_PARTS = 2 * DESCRIPTOR_MOST_RAN
 typedef struct lilac_descriptor {
     const lilac_tile_type *block; /* the tensor type in the descriptor's type */
     lilac_tile_value *parts[DESCRIPTOR_MOST_PARTS];
+    int64_t
+        row_divisor; /* a power of two that divides the size of the last dimension; 0: none is known */
 } lilac_descriptor;
 
 static inline uint32_t lilac_descriptor_part_count(const lilac_tile_type *block) {
     return 2 * block->rank + 1;
 }
 
+/* The type of a part of a descriptor that has `count` parts. */
+const lilac_tile_type *lilac_descriptor_part_type(lilac_tile_module *module,
+                                                  const lilac_tile_type *block, uint32_t part,
+                                                  uint32_t count);
+/* The elements in 16 bytes. */
+int64_t lilac_descriptor_unit(const lilac_tile_type *block);
+
+/* ---- descriptor_parameters.c ------------------------------------------------------------ */
+
+/* Replaces the parameters that are descriptors and sets their parts, by value id. The old parameters
+ * keep their uses. */
+void lilac_descriptor_expand_parameters(lilac_tile_function *function, lilac_descriptor *known);
+
+/* ---- descriptor_accesses.c -------------------------------------------------------------- */
+
 /* Replaces an access through a descriptor (tt.descriptor_load, _store, _reduce, _gather, _scatter) by
- * an access through pointers, and removes it. False after a diagnostic. */
+ * an access through pointers, and removes it. `facts`: of the operands of the access. False after a
+ * diagnostic. */
 bool lilac_descriptor_expand(lilac_tile_module *module, lilac_tile_op *op,
-                             const lilac_descriptor *descriptor);
+                             const lilac_descriptor *descriptor, const lilac_axis_analysis *facts);
 
 /* ---- carried_invariants.c --------------------------------------------------------------- */
 

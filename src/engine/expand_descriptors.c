@@ -23,7 +23,8 @@ typedef struct expansion {
     lilac_tile_module *module;
     lilac_tile_function *function;
     lilac_arena *arena;
-    lilac_descriptor *known; /* by value id: the parts of descriptors */
+    lilac_descriptor *known;   /* by value id: the parts of descriptors */
+    lilac_axis_analysis facts; /* of the values before the pass */
     bool failed;
 } expansion;
 
@@ -108,112 +109,6 @@ static bool is_expandable(const lilac_tile_function *function) {
     return s.descriptors > 0 && !s.other_uses && function->body->first->next == NULL;
 }
 
-/* ---- parameters ------------------------------------------------------------------------- */
-
-static void put_attribute(expansion *x, lilac_tile_attributes *attributes,
-                          lilac_tile_attribute_kind kind, const char *name,
-                          const lilac_tile_type *type, int64_t integer) {
-    const lilac_tile_attribute attribute = {.kind = kind,
-                                            .name = lilac_intern_string(x->module->context, name),
-                                            .type = type,
-                                            .integer = integer};
-    lilac_tile_set_attribute(x->module, attributes, &attribute);
-}
-
-/* The elements in 16 bytes. */
-static int64_t elements_of_16_bytes(const lilac_tile_type *block) {
-    const uint32_t bits = lilac_tile_element_bits(block);
-    return bits > 64 ? 1 : 128 / (bits < 8 ? 8 : bits);
-}
-
-static const lilac_tile_type *base_type(expansion *x, const lilac_tile_type *block) {
-    const lilac_scalar scalar = lilac_tile_element(block)->scalar; /* without its sign */
-    return lilac_tile_pointer(x->module, lilac_tile_scalar(x->module, scalar), 1);
-}
-
-/* The type of a part of a descriptor; `part` may be that of the last stride, which only parameters
- * have. */
-static const lilac_tile_type *part_type(expansion *x, const lilac_tile_type *block, uint32_t part,
-                                        uint32_t count) {
-    return part == 0           ? base_type(x, block)
-           : part == count - 1 ? lilac_tile_scalar(x->module, LILAC_I1)
-                               : lilac_tile_scalar(x->module, LILAC_I64);
-}
-
-static lilac_name part_name(expansion *x, lilac_name descriptor, uint32_t part, uint32_t rank) {
-    lilac_text text = {0};
-    lilac_text_puts(&text, descriptor);
-    if (part == 2 * rank + 1) {
-        lilac_text_puts(&text, "_nan");
-    } else if (part > 0) {
-        lilac_text_printf(&text, "_%s%u", part <= rank ? "shape" : "stride", (part - 1) % rank);
-    }
-    lilac_name name = lilac_intern(x->module->context, lilac_text_get(&text), text.length);
-    lilac_text_clear(&text);
-    return name;
-}
-
-/* Appends the parameters of one descriptor to the lists. */
-static uint32_t put_parameters(expansion *x, lilac_tile_value *old, uint32_t at,
-                               lilac_tile_value **list, lilac_tile_attributes *attributes) {
-    lilac_descriptor *d = parts_of(x, old);
-    const lilac_tile_type *block = d->block = old->type->element;
-    const uint32_t rank = block->rank, count = 2 * rank + 2, last_stride = 2 * rank;
-    for (uint32_t part = 0; part < count; part++, at++) {
-        lilac_tile_value *value = lilac_arena_new(x->module->arena, lilac_tile_value);
-        *value = (lilac_tile_value){.type = part_type(x, block, part, count),
-                                    .name = old->name != NULL ? part_name(x, old->name, part, rank)
-                                                              : NULL,
-                                    .block = old->block,
-                                    .location = old->location};
-        list[at] = value;
-        if (part != last_stride) {
-            d->parts[part < last_stride ? part : part - 1] = value;
-        }
-        if (part == 0) {
-            put_attribute(x, &attributes[at], LILAC_TILE_ATTR_INTEGER, "tt.divisibility",
-                          lilac_tile_scalar(x->module, LILAC_I32), 16);
-            put_attribute(x, &attributes[at], LILAC_TILE_ATTR_TYPE, "lilac.descriptor", old->type,
-                          0);
-        } else if (part > rank && part < last_stride) {
-            put_attribute(x, &attributes[at], LILAC_TILE_ATTR_INTEGER, "tt.divisibility",
-                          lilac_tile_scalar(x->module, LILAC_I32), elements_of_16_bytes(block));
-        }
-    }
-    return at;
-}
-
-/* Replaces the parameters that are descriptors. The old ones keep their uses until they have none. */
-static void expand_parameters(expansion *x) {
-    lilac_tile_function *f = x->function;
-    uint32_t count = 0, at = 0;
-    for (uint32_t i = 0; i < f->parameter_count; i++) {
-        const lilac_tile_type *type = f->parameters[i]->type;
-        count += type->kind == LILAC_TILE_DESCRIPTOR ? 2 * type->element->rank + 2 : 1;
-    }
-    if (count == f->parameter_count) {
-        return;
-    }
-    lilac_tile_value **list = lilac_arena_array(x->module->arena, lilac_tile_value *, count);
-    lilac_tile_attributes *attributes =
-        lilac_arena_array(x->module->arena, lilac_tile_attributes, count);
-    for (uint32_t i = 0; i < f->parameter_count; i++) {
-        if (is_descriptor(f->parameters[i])) {
-            at = put_parameters(x, f->parameters[i], at, list, attributes);
-        } else {
-            list[at] = f->parameters[i];
-            attributes[at++] = f->parameter_attributes != NULL ? f->parameter_attributes[i]
-                                                               : (lilac_tile_attributes){0};
-        }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        list[i]->index = i;
-    }
-    f->parameters = f->body->first->arguments = list;
-    f->parameter_count = f->body->first->argument_count = count;
-    f->parameter_attributes = attributes;
-}
-
 /* ---- operations that make descriptors --------------------------------------------------- */
 
 /* The same value with a promise about its divisibility. */
@@ -230,7 +125,7 @@ static void expand_make(expansion *x, lilac_tile_op *op) {
     lilac_descriptor *d = parts_of(x, &op->results[0]);
     const lilac_tile_type *block = d->block = op->results[0].type->element;
     const uint32_t rank = block->rank;
-    const int64_t divisor = elements_of_16_bytes(block);
+    const int64_t divisor = lilac_descriptor_unit(block);
     int64_t last = 0;
     if (!lilac_tile_constant(lilac_tile_operand(op, 2 * rank), &last) || last != 1) {
         lilac_error(x->module->context, lilac_tile_position(op), op->location,
@@ -241,6 +136,7 @@ static void expand_make(expansion *x, lilac_tile_op *op) {
         x->failed = true;
         return;
     }
+    d->row_divisor = lilac_axis_facts_of(&x->facts, lilac_tile_operand(op, rank))->divisibility[0];
     d->parts[0] = promise(&e, lilac_tile_operand(op, 0), 16);
     for (uint32_t i = 1; i <= rank; i++) {
         d->parts[i] = lilac_emit_i64(&e, lilac_tile_operand(op, i));
@@ -258,6 +154,7 @@ static void expand_select(expansion *x, lilac_tile_op *op) {
     const lilac_descriptor *b = parts_of(x, lilac_tile_operand(op, 2));
     lilac_descriptor *d = parts_of(x, &op->results[0]);
     d->block = op->results[0].type->element;
+    d->row_divisor = min_i64(a->row_divisor, b->row_divisor);
     for (uint32_t i = 0; i < lilac_descriptor_part_count(d->block); i++) {
         d->parts[i] = lilac_emit_select(&e, lilac_tile_operand(op, 0), a->parts[i], b->parts[i]);
     }
@@ -271,7 +168,7 @@ static void set_poison(expansion *x, const lilac_emitter *e, const lilac_tile_ty
                        lilac_tile_value **parts) {
     const uint32_t count = lilac_descriptor_part_count(block);
     for (uint32_t i = 0; i < count; i++) {
-        parts[i] = poison(e, part_type(x, block, i, count));
+        parts[i] = poison(e, lilac_descriptor_part_type(x->module, block, i, count));
     }
 }
 
@@ -485,7 +382,8 @@ static void expand_op(expansion *x, lilac_tile_op *op) {
         break;
     }
     if (accessed_tensor(op) != NULL) {
-        x->failed = !lilac_descriptor_expand(x->module, op, parts_of(x, lilac_tile_operand(op, 0)));
+        x->failed = !lilac_descriptor_expand(x->module, op, parts_of(x, lilac_tile_operand(op, 0)),
+                                             &x->facts);
         return;
     }
     for (uint32_t r = 0; r < op->region_count; r++) {
@@ -560,9 +458,9 @@ static void clean(expansion *x) {
 
 static bool expand_function(lilac_tile_function *function) {
     expansion x = {.module = function->module, .function = function, .arena = lilac_arena_create()};
-    lilac_tile_number(function);
+    lilac_engine_axis_facts(&x.facts, x.arena, function); /* numbers the values */
     x.known = lilac_arena_array(x.arena, lilac_descriptor, function->value_count);
-    expand_parameters(&x);
+    lilac_descriptor_expand_parameters(function, x.known);
     expand_region(&x, function->body);
     if (!x.failed) {
         clean(&x);
@@ -575,14 +473,13 @@ static bool expand_function(lilac_tile_function *function) {
 bool lilac_engine_expand_descriptors(lilac_tile_module *module, const lilac_target *target,
                                      bool *changed) {
     (void)target;
+    bool good = true;
     *changed = false;
     for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
         if (f->body != NULL && is_expandable(f)) {
             *changed = true;
-            if (!expand_function(f)) {
-                return false;
-            }
+            good = expand_function(f) && good;
         }
     }
-    return true;
+    return good;
 }

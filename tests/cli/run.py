@@ -55,6 +55,20 @@ WAIT = """module {
 }
 """
 
+# The 8 × 16 elements from row y, column x on.
+TILE = """module {
+  tt.func public @tile(%d: !tt.tensordesc<tensor<8x16xi32>>, %o: !tt.ptr<i32>, %y: i32, %x: i32) {
+    %v = tt.descriptor_load %d[%y, %x] : !tt.tensordesc<tensor<8x16xi32>> -> tensor<8x16xi32>
+    %flat = tt.reshape %v : tensor<8x16xi32> -> tensor<128xi32>
+    %i = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
+    %0 = tt.splat %o : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>>
+    %1 = tt.addptr %0, %i : tensor<128x!tt.ptr<i32>>, tensor<128xi32>
+    tt.store %1, %flat : tensor<128x!tt.ptr<i32>>
+    tt.return
+  }
+}
+"""
+
 # Block 0 waits for block 1, whose data it triples.
 PRODUCER_CONSUMER = """module {
   tt.func public @pc(%flag: !tt.ptr<i32>, %data: !tt.ptr<i32>, %o: !tt.ptr<i32>) {
@@ -406,6 +420,46 @@ class Pointers(RunTest):
             done = self.gather("pointers:o", "--arg", "o=zeros:f32:4", option, "ptrs=y.npy", grid=1,
                                status=REFUSED)
             self.assertIn("it holds pointers", done.stderr)
+
+
+class Descriptors(RunTest):
+    """Arguments that are tensor descriptors."""
+
+    def tile(self, d, *words, status=DONE):
+        return self.run_text(TILE, "--arg", "d=" + d, "--arg", "o=zeros:i32:8x16", "--arg", "y=6", "--arg", "x=-4",
+                             *words, "--save", "o=o.npy", status=status)
+
+    def saved(self):
+        return npy.read(self.path("o.npy"))[0]
+
+    def test_shape_of_a_buffer(self):
+        npy.write(self.path("d.npy"), "i4", list(range(200)), (10, 20))
+        self.tile("@d.npy")
+        wanted = [20 * (6 + i) + j - 4 if i < 4 and j >= 4 else 0 for i in range(8) for j in range(16)]
+        self.assertEqual(self.saved(), wanted)
+
+    def test_parts_by_name(self):
+        npy.write(self.path("d.npy"), "i4", list(range(200)), (10, 20))
+        self.tile("@d.npy", "--arg", "d_shape0=7", "--arg", "d_shape1=10")
+        wanted = [20 * 6 + j - 4 if i == 0 and 4 <= j < 14 else 0 for i in range(8) for j in range(16)]
+        self.assertEqual(self.saved(), wanted)
+
+    def test_buffers_that_are_no_tensor(self):
+        done = self.tile("zeros:i32:200", status=REFUSED)
+        self.assertLocated(done, self.file, "argument-type", 2, "is a descriptor of 2 dimensions")
+        done = self.tile("zeros:i32:10x21", status=REFUSED)
+        self.assertLocated(done, self.file, "argument-not-divisible", 2, "rows of 21 elements")
+        done = self.tile("null", status=REFUSED)
+        self.assertLocated(done, self.file, "argument-type", 2, "give a buffer")
+
+    def test_metadata(self):
+        self.write("kernel.ttir", TILE)
+        done = self.lilac("compile", "kernel.ttir", "--emit", "json")
+        parameters = json.loads(done.stdout)["parameters"]
+        self.assertEqual([row["name"] for row in parameters],
+                         ["d", "d_shape0", "d_shape1", "d_stride0", "d_stride1", "d_nan", "o", "y", "x"])
+        self.assertEqual([row.get("descriptor") for row in parameters[:2]],
+                         ["!tt.tensordesc<tensor<8x16xi32>>", None])
 
 
 class OnGpu(RunTest):

@@ -138,6 +138,9 @@ static void choose(kernel *k, uint64_t seed) {
         choose_shape(k);
         /* no size went to zero where the buffer is too small */
     } while (k->count > IN_ELEMENTS || k->shape[0] == 0);
+    if (k->provenance != PARAMETER && below(k, 8) == 0) { /* a tensor without elements */
+        k->shape[below(k, k->rank)] = -(int64_t)below(k, 20);
+    }
     k->nan = lilac_scalar_is_float(elements[k->element].scalar) && below(k, 2);
     k->reduces_rank = !rows && k->rank > 1 && k->block[0] == 1 && below(k, 2);
     if (k->operation == REDUCE) {
@@ -193,6 +196,9 @@ static int64_t random_index(kernel *k, uint32_t d) {
     const uint32_t kind = below(k, 24);
     if (kind < 4) {
         return ends[kind];
+    }
+    if (kind < 6 || k->shape[d] <= 0) { /* an aligned block before the tensor */
+        return -16 * (1 + (int64_t)below(k, 3));
     }
     if (kind < 12) { /* an aligned block */
         return (int64_t)below(k, (uint32_t)k->shape[d] / k->block[d] + 1) * k->block[d];
@@ -424,7 +430,7 @@ static void make_kernel(kernel *k, uint64_t seed) {
     k->p.warps = 1U << below(k, 4);
     k->p.programs = 1;
     k->p.data_seed = seed;
-    k->p.plain_data = k->operation == REDUCE;
+    k->p.plain_data = k->operation == REDUCE && lilac_scalar_is_float(elements[k->element].scalar);
     write_text(k);
 }
 

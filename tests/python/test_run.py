@@ -339,3 +339,81 @@ def test_minima_and_maxima_of_products(first):
             is_sum = second == (opposite if swapped else exchanged).get(first)
             products = (0 if is_sum else 2) + (first not in COMPARED)  # what is neither minimum nor maximum
             assert lilac.compile(text, tile=True).tile.count("arith.muli") == products, (first, second, swapped)
+
+
+# Copies the 8 × 16 elements from row y, column x on.
+TILE = """
+tt.func public @tile(%d: !tt.tensordesc<tensor<8x16xf32>>, %out: !tt.ptr<f32>, %y: i32, %x: i32) {
+  %v = tt.descriptor_load %d[%y, %x] : !tt.tensordesc<tensor<8x16xf32>> -> tensor<8x16xf32>
+  %flat = tt.reshape %v : tensor<8x16xf32> -> tensor<128xf32>
+  %range = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
+  %to = tt.splat %out : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>>
+  %at = tt.addptr %to, %range : tensor<128x!tt.ptr<f32>>, tensor<128xi32>
+  tt.store %at, %flat : tensor<128x!tt.ptr<f32>>
+  tt.return
+}
+"""
+
+
+@pytest.mark.parametrize("nan", [False, True])
+@pytest.mark.parametrize("row, column", [(0, 0), (3, 4), (-5, -3), (7, 30), (100, 0), (-2**31, 2**31 - 1)])
+def test_tensor_descriptors(row, column, nan):
+    """An array is the tensor: its shape, its strides (those of a slice too), and what is outside."""
+    whole = numpy.arange(12 * 40, dtype="float32").reshape(12, 40)
+    d = whole[1:11, 4:37]  # 10 × 33, rows of 40
+    out = numpy.full((8, 16), -1, dtype="float32")
+    done = lilac.run(TILE, 1, d, out, row, column, d_nan=nan)
+    expected = numpy.full((8, 16), numpy.nan if nan else 0, dtype="float32")
+    for i in range(8):
+        for j in range(16):
+            if 0 <= row + i < 10 and 0 <= column + j < 33:
+                expected[i, j] = d[row + i, column + j]
+    numpy.testing.assert_array_equal(out, expected)
+    assert done.findings == ()
+
+
+def test_parts_of_a_descriptor_by_name():
+    """The shape and the strides can be given: of a part of the array, or of an array of another rank."""
+    out = numpy.zeros(128, dtype="float32")
+    lilac.run(TILE, 1, numpy.ones(200, dtype="float32"), out, 0, 0, d_shape0=3, d_shape1=5, d_stride0=8, d_stride1=1)
+    assert out.sum() == 15
+
+
+@pytest.mark.parametrize("array, message", [
+    (numpy.zeros(128, "float32"), "d is a descriptor of 2 dimensions; the array has 1"),
+    (numpy.zeros((16, 32), "float32").T, "the last dimension of a descriptor is contiguous"),
+    (numpy.zeros((8, 15), "float32"), "multiples of 4"),
+    (numpy.zeros((8, 33), "float32")[:, 1:], "multiples of"),
+])
+def test_arrays_that_are_no_descriptor(array, message):
+    with pytest.raises(lilac.Error, match=message):
+        lilac.run(TILE, 1, array, numpy.zeros((8, 16), "float32"), 0, 0)
+
+
+def test_parts_of_a_descriptor_are_not_positional():
+    with pytest.raises(TypeError, match=r"tile has 4 parameters \(d, out, y, x\), not 5"):
+        lilac.run(TILE, 1, numpy.zeros((8, 16), "float32"), numpy.zeros((8, 16), "float32"), 0, 0, 1)
+
+
+def test_rows_of_any_size_are_read_in_vectors():
+    """Vectors of 16 bytes up to the last whole one of a row, and single elements behind it."""
+    tile = """
+tt.func public @copy(%d: !tt.tensordesc<tensor<64x64xf16>>, %e: !tt.tensordesc<tensor<64x64xf16>>) {
+  %size = arith.constant 64 : i32
+  %p = tt.get_program_id x : i32
+  %x = arith.muli %p, %size : i32
+  %y = arith.constant 0 : i32
+  %v = tt.descriptor_load %d[%y, %x] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16>
+  tt.descriptor_store %e[%y, %x], %v : !tt.tensordesc<tensor<64x64xf16>>, tensor<64x64xf16>
+  tt.return
+}
+"""
+    d = numpy.arange(64 * 104, dtype="float16").reshape(64, 104)[:, :99]
+    e = numpy.zeros((64, 104), dtype="float16")[:, :99]
+    first = lilac.run(tile, 1, d, e).counters["access_bits"]
+    assert first["128"] > 0 and first["16"] == 0
+    numpy.testing.assert_array_equal(e[:, :64], d[:, :64])
+    assert not e[:, 64:].any()
+    both = lilac.run(tile, 2, d, e).counters["access_bits"]
+    assert both["128"] > first["128"] and both["16"] > 0
+    numpy.testing.assert_array_equal(e, d)

@@ -533,6 +533,43 @@ program_comparison program_compare(const program *p, const lilac_tile_module *ot
 
 /* ---- kernels that come as text ------------------------------------------------------------ */
 
+static program_parameter number(lilac_scalar scalar, int64_t value) {
+    return (program_parameter){.scalar = scalar,
+                               .bits = lilac_scalar_mask(scalar, (uint64_t)value)};
+}
+
+/* The parts of a tensor descriptor: a tensor of 3 × 48 × 48 … elements. Triton's front end declares its
+ * shape (i32) and its strides (i64) as parameters behind it; the next parameters that have these types
+ * get the same values. Returns the parameters of the function that it set. */
+static uint32_t add_descriptor(program *p, const lilac_tile_function *f, uint32_t i,
+                               uint64_t elements) {
+    const lilac_tile_type *block = f->parameters[i]->type->element;
+    int64_t sizes[8], strides[8], pitch = 1;
+    uint32_t set = 1;
+    for (uint32_t d = block->rank; d-- > 0;) {
+        sizes[d] = d == 0 && block->rank > 1 ? 3 : 48;
+        strides[d] = pitch;
+        pitch *= sizes[d];
+    }
+    p->parameters[p->parameter_count++] = (program_parameter){
+        .scalar = lilac_tile_element(block)->scalar, .is_buffer = true, .count = elements};
+    for (uint32_t k = 0; k < 2 * block->rank; k++) {
+        p->parameters[p->parameter_count++] =
+            number(LILAC_I64, k < block->rank ? sizes[k] : strides[k - block->rank]);
+    }
+    p->parameters[p->parameter_count++] = number(LILAC_I1, 0);
+    for (uint32_t k = 0; k < 2 * block->rank && i + set < f->parameter_count; k++, set++) {
+        const lilac_tile_type *type = f->parameters[i + set]->type;
+        const lilac_scalar scalar = k < block->rank ? LILAC_I32 : LILAC_I64;
+        if (type->kind != LILAC_TILE_SCALAR || type->scalar != scalar) {
+            break;
+        }
+        p->parameters[p->parameter_count++] =
+            number(scalar, k < block->rank ? sizes[k] : strides[k - block->rank]);
+    }
+    return set;
+}
+
 bool program_of_text(program *p, const char *text, size_t length, uint32_t warps,
                      uint64_t elements) {
     lilac_context *context = lilac_context_create();
@@ -549,6 +586,15 @@ bool program_of_text(program *p, const char *text, size_t length, uint32_t warps
     p->programs = 1;
     for (uint32_t i = 0; good && i < f->parameter_count; i++) {
         const lilac_tile_type *type = f->parameters[i]->type;
+        if (type->kind == LILAC_TILE_DESCRIPTOR && type->element->rank <= 5 &&
+            p->parameter_count + 22 < PROGRAM_MOST_PARAMETERS) {
+            i += add_descriptor(p, f, i, elements) - 1;
+            continue;
+        }
+        good = p->parameter_count < PROGRAM_MOST_PARAMETERS;
+        if (!good) {
+            break;
+        }
         program_parameter *q = &p->parameters[p->parameter_count++];
         if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_SCALAR) {
             *q = (program_parameter){

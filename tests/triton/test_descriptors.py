@@ -5,7 +5,7 @@ import re
 import kernels
 import pytest
 from standin import Pointer, Tensor
-from test_ttgir import parses
+from test_ttgir import accepts, context  # noqa: F401
 from triton.backends.nvidia import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -80,12 +80,13 @@ def test_accesses_are_vectors():
     assert accesses and all("v4.b32" in one for one in accesses)
 
 
-def test_ttgir_is_triton_s(tmp_path):
+def test_ttgir_is_triton_s(context, tmp_path):
     """Triton's parser accepts the attribute of a descriptor's parameter."""
     with lilac.triton.enabled():
         kernel, _ = host()
-    assert "lilac.descriptor = !tt.tensordesc<tensor<16x32xf16>>" in kernel.asm["ttgir"]
-    assert parses(kernel.asm["ttgir"], tmp_path)
+    ours = lilac.compile(kernel.asm["ttir"], target="sm_90a", tile=True)
+    assert "lilac.descriptor = !tt.tensordesc<tensor<16x32xf16>>" in ours.tile
+    assert accepts(context, tmp_path / "copy_tile.ttgir", ours)
 
 
 def test_metadata_names_descriptors():
@@ -94,3 +95,14 @@ def test_metadata_names_descriptors():
     rows = lilac.compile(kernel.asm["ttir"]).metadata["parameters"]
     assert [row["descriptor"] for row in rows if "descriptor" in row] == [
         "!tt.tensordesc<tensor<16x32xf16>>", "!tt.tensordesc<tensor<1x16x32xf16>>"]
+
+
+def test_launchers_of_other_versions(monkeypatch):
+    """Triton 3.4 passes no padding: its launcher's arguments are not the kernel's parameters."""
+    monkeypatch.setattr(driver, "make_tensordesc_arg", lambda arg, metadata: [
+        arg.base, *arg.shape, *arg.strides, *arg.shape, *arg.strides])
+    with lilac.triton.enabled():
+        with pytest.raises(lilac.CompilationError, match="passes other arguments for descriptors") as caught:
+            host()
+        assert caught.value.ids == ["unsupported-descriptor"]
+        make()  # descriptors that the kernel makes are no arguments

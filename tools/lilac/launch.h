@@ -29,6 +29,8 @@ typedef struct launch_request {
      "buffer points; same:NAME+128, 128 of its elements further\n"                                 \
      "on, same:NAME+512B, 512 bytes. pointers:a,b+16,null is a\n"                                  \
      "buffer of 64-bit pointers, written like those of same:.\n"                                    \
+     "A buffer for a tensor descriptor is the tensor; d_nan=1 is for NaN\n"                         \
+     "outside, d_shape0=9 for another size, of a parameter d.\n"                                    \
      "Or a tensor map: tensor_map:NAME:BOX, boxes of BOX elements\n"                                \
      "(64x64) of that buffer, then :swizzle=32, 64 or 128,\n"                                       \
      ":fill=nan, :promote=64, 128 or 256"},                                                          \

@@ -247,8 +247,11 @@ class Compilation:
             diagnostics = [replace(one, message=f"{one.message} ({ptxas})") if one.id == "ptx-version" else one
                            for one in error.diagnostics]
             raise self.settings.refusal(diagnostics, self.record["name"]) from None
-        self.tile = kernel.tile
         said = kernel.metadata
+        if any("descriptor" in one for one in said["parameters"]) and not _descriptors_are_parameters():
+            raise self.refuse(["this version of Triton passes other arguments for descriptors from the host than "
+                               "lilac's kernels have"], "unsupported-descriptor")
+        self.tile = kernel.tile
         self.record["compile"] = sum(one["seconds"] for one in said["passes"])
         metadata["name"] = said["name"]
         metadata["shared"] = max(said["shared"], getattr(options, "min_shared_mem", None) or 0)
@@ -290,6 +293,20 @@ def _knobs() -> Any:
     from triton import knobs
 
     return knobs
+
+
+def _descriptors_are_parameters() -> bool:
+    """Whether Triton's launcher passes a descriptor as the parameters that lilac's kernels have."""
+    from types import SimpleNamespace
+
+    from triton.backends.nvidia import driver
+
+    given = SimpleNamespace(base="base", shape=["size"], strides=["stride"], padding="nan", round_f32_to_tf32=False)
+    try:
+        passed = driver.make_tensordesc_arg(given, None)
+    except (AttributeError, TypeError):
+        return False
+    return bool(passed == ["base", "size", "stride", True, "size", "stride"])
 
 
 def _replace_once(text: str, pattern: str, replacement: str) -> str:
