@@ -297,12 +297,36 @@ static void known_results(void **state) {
     }
 }
 
+/* ---- refusals ------------------------------------------------------------------------------ */
+
+static void types_without_numbers_are_refused(void **state) {
+    (void)state;
+    static const char text[] =
+        "module {\ntt.func public @k(%a: tensor<16x32xi8>, %b: tensor<32x16xbf16>, %c: "
+        "tensor<16x16xf32>) {\n%d = tt.dot_scaled %a, %b, %c lhs = e3m2 rhs = bf16 {fastMath = "
+        "false} : tensor<16x32xi8> * tensor<32x16xbf16> -> tensor<16x16xf32>\ntt.return\n}\n}\n";
+    const lilac_target target = {device(0), 4, 1, 1};
+    lilac_context *context = lilac_context_create();
+    lilac_tile_module *module =
+        lilac_tile_read(context, lilac_source_add(context, "e3m2.ttir", text, strlen(text)));
+    bool changed;
+    assert_non_null(module);
+    assert_true(lilac_tile_verify(module, false));
+    assert_false(lilac_engine_decompose_dots(module, &target, &changed));
+    const lilac_diagnostic *d = lilac_diagnostics(context);
+    assert_string_equal(d->id, "unsupported-operation");
+    assert_non_null(strstr(d->message, "operand A of type e3m2"));
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_results),
         cmocka_unit_test(random_dots),
         cmocka_unit_test(random_scaled_dots),
         cmocka_unit_test(samples),
+        cmocka_unit_test(types_without_numbers_are_refused),
     };
     cmocka_set_test_filter(getenv("LILAC_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
