@@ -17,6 +17,9 @@
  * the result is open. Where E = 0 and every product and c is a multiple of a quantum q, and M / q fits
  * the accumulator's significand, every partial sum is exact: so is the result.
  *
+ * The bound does not cover wgmma of 8-bit floats on sm_90a, which adds with fewer bits than f32 has; the
+ * simulator adds with all of them.
+ *
  * Products of f32 by inputPrecision. u(x) is an ulp of tf32 or bf16 at x; of operands that the first
  * piece holds exactly nothing is lost:
  *
