@@ -365,7 +365,8 @@ static bool check_dot(const tile_verifier *verifier, const lilac_tile_op *op) {
     bool good = (rank == 2 || rank == 3) && a->rank == rank && b->rank == rank &&
                 (rank == 2 || (a->shape[0] == d->shape[0] && b->shape[0] == d->shape[0])) &&
                 a->shape[rank - 2] == d->shape[rank - 2] &&
-                b->shape[rank - 1] == d->shape[rank - 1] && a->shape[rank - 1] == b->shape[rank - 2];
+                b->shape[rank - 1] == d->shape[rank - 1] &&
+                a->shape[rank - 1] == b->shape[rank - 2];
     return good || shape_fault(verifier, op, a, d);
 }
 

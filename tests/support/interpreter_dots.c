@@ -17,6 +17,9 @@
  * the result is open. Where E = 0 and every product and c is a multiple of a quantum q, and M / q fits
  * the accumulator's significand, every partial sum is exact: so is the result.
  *
+ * The bound does not cover wgmma of 8-bit floats on sm_90a, which adds with fewer bits than f32 has; the
+ * simulator adds with all of them.
+ *
  * Products of f32 by inputPrecision. u(x) is an ulp of tf32 or bf16 at x; of operands that the first
  * piece holds exactly nothing is lost:
  *
@@ -321,8 +324,7 @@ static scaled_operand operand_of(machine *m, const lilac_tile_op *op, uint32_t i
     const lilac_tile_type *type = op->operands[index].value->type;
     const uint32_t rank = type->rank, k = index == 0 ? 1 : 0;
     const lilac_tile_attribute *sizes = lilac_tile_find(&op->attributes, "operandSegmentSizes");
-    if (!element_type(op, index, &o.element) || !element_type(op, 1 - index, &other) ||
-        sizes == NULL) {
+    if (!element_type(op, index, &o.element) || !element_type(op, 1 - index, &other)) {
         end(m, INTERPRETER_UNSUPPORTED, op);
     }
     o.to = o.element == LILAC_F16 || other == LILAC_F16 ? LILAC_F16 : LILAC_BF16;
@@ -337,8 +339,11 @@ static scaled_operand operand_of(machine *m, const lilac_tile_op *op, uint32_t i
         o.shape[o.k_packed ? k : 1 - k] *= 2;
     }
     o.batches = rank == 3 ? (uint64_t)type->shape[0] : 1;
-    if (sizes->integers[3 + index] != 0) {
-        o.scale = 3 + (index == 1 ? (uint32_t)sizes->integers[3] : 0);
+    /* Without sizes of the groups, the first scale is that of A. */
+    const uint32_t of_a = sizes != NULL ? (uint32_t)sizes->integers[3] : op->operand_count > 3;
+    const uint32_t of_b = sizes != NULL ? (uint32_t)sizes->integers[4] : op->operand_count > 4;
+    if ((index == 0 ? of_a : of_b) != 0) {
+        o.scale = 3 + (index == 1 ? of_a : 0);
         const lilac_tile_type *scales = op->operands[o.scale].value->type;
         o.scale_scalar = kind_of(lilac_tile_element(scales));
         o.group = o.shape[k] / (uint64_t)scales->shape[rank - 1];

@@ -4,6 +4,7 @@
  *   random_programs_operations.c   memory, arithmetic; the table of all operations
  *   random_programs_tensors.c      shapes, folds along an axis
  *   random_programs_values.c       what they are made of: values, types, indices, pointers
+ *   random_programs_dots.c         programs with matrix products
  *
  * An operation's generator is true when it wrote one, false when there is nothing that fits. Values
  * are known by their names: %v12 is 12. */
@@ -14,7 +15,7 @@
 
 #include <string.h>
 
-enum { MOST_RANK = 4, MOST_VALUES = 400, INPUTS = 9, MOST_STORES = 8 };
+enum { MOST_RANK = 4, MOST_VALUES = 400, INPUTS = 9, MOST_STORES = 8, MOST_PRODUCTS = 3 };
 
 typedef struct shape {
     uint32_t rank;
@@ -38,7 +39,17 @@ typedef struct generator {
     uint32_t most_elements;
     value values[MOST_VALUES]; /* `count` that an operand may be */
     shape usual[3];            /* that most tensors have */
+    bool dots, scaled_dots;    /* blocks have matrix products … */
+    uint32_t sizes[3], batch;  /* … of these sizes, in batches of this size */
+    uint32_t product_count;
+    value products[MOST_PRODUCTS]; /* of the function's own block, to be stored */
 } generator;
+
+/* What is known where a region begins is what is known behind it. */
+typedef struct scope {
+    uint32_t count;
+    value values[MOST_VALUES];
+} scope;
 
 static const lilac_scalar inputs[INPUTS] = {LILAC_I8,  LILAC_I16, LILAC_I32,
                                             LILAC_I64, LILAC_F16, LILAC_BF16,
@@ -144,5 +155,15 @@ bool program_gen_for(generator *g);
 bool program_gen_while(generator *g);
 bool program_gen_call(generator *g);
 bool program_gen_map(generator *g);
+void program_enter(generator *g, scope *outside);
+void program_leave(generator *g, const scope *outside);
+/* A generator of a program, and the program that it wrote. */
+generator *program_open(program *p, program_choices *choices, uint64_t wanted);
+void program_close(generator *g);
+
+/* ---- matrix products (random_programs_dots.c) ------------------------------------------------ */
+
+/* tt.dot or tt.dot_scaled, with operands of its own, perhaps in a loop that accumulates. */
+bool program_gen_dot(generator *g);
 
 #endif

@@ -46,19 +46,13 @@ static void yield(generator *g, const char *op, const value *carried, uint32_t c
     program_put(g, "\n");
 }
 
-/* What is known where a region begins is what is known behind it. */
-typedef struct scope {
-    uint32_t count;
-    value values[MOST_VALUES];
-} scope;
-
-static void enter(generator *g, scope *outside) {
+void program_enter(generator *g, scope *outside) {
     outside->count = g->count;
     memcpy(outside->values, g->values, sizeof g->values);
     g->depth++;
 }
 
-static void leave(generator *g, const scope *outside) {
+void program_leave(generator *g, const scope *outside) {
     g->count = outside->count;
     memcpy(g->values, outside->values, sizeof g->values);
     g->depth--;
@@ -79,11 +73,11 @@ bool program_gen_if(generator *g) {
     program_put(g, ") {\n");
     for (int side = 0; side < 2; side++) {
         scope outside;
-        enter(g, &outside);
+        program_enter(g, &outside);
         program_block(g, 1 + below(g, 4));
         yield(g, "scf.yield", &carried, 1);
         program_put(g, side == 0 ? "} else {\n" : "}\n");
-        leave(g, &outside);
+        program_leave(g, &outside);
     }
     program_add_named(g, name, carried.scalar, &carried.shape);
     return true;
@@ -122,7 +116,7 @@ bool program_gen_for(generator *g) {
     program_put_types(g, carried, n);
     program_put(g, ") : i32 {\n");
     scope outside;
-    enter(g, &outside);
+    program_enter(g, &outside);
     program_add_named(g, counter, LILAC_I32, &scalar_shape);
     for (uint32_t k = 0; k < n; k++) {
         program_add_named(g, inner + (int)k, carried[k].scalar, &carried[k].shape);
@@ -130,7 +124,7 @@ bool program_gen_for(generator *g) {
     program_block(g, 1 + below(g, 6));
     yield(g, "scf.yield", carried, n);
     program_put(g, "}\n");
-    leave(g, &outside);
+    program_leave(g, &outside);
     for (uint32_t k = 0; k < n; k++) {
         program_add_named(g, result + (int)k, carried[k].scalar, &carried[k].shape);
     }
@@ -162,7 +156,7 @@ bool program_gen_while(generator *g) {
     program_put_type(g, &carried.shape, carried.scalar);
     program_put(g, "):\n");
     scope outside;
-    enter(g, &outside);
+    program_enter(g, &outside);
     program_add_named(g, n + 6, carried.scalar, &carried.shape);
     program_block(g, 1 + below(g, 5));
     program_put(g, "%%v%d = arith.addi %%v%d, %%v%d : i32\n", n + 7, n + 5, one);
@@ -170,7 +164,7 @@ bool program_gen_while(generator *g) {
     program_put(g, "scf.yield %%v%d, %%v%d : i32, ", n + 7, last);
     program_put_type(g, &carried.shape, carried.scalar);
     program_put(g, "\n}\n");
-    leave(g, &outside);
+    program_leave(g, &outside);
     program_add_named(g, n + 1, carried.scalar, &carried.shape);
     return true;
 }
@@ -219,14 +213,14 @@ bool program_gen_map(generator *g) {
 
 /* ---- programs ---------------------------------------------------------------------------- */
 
-void program_generate(program *p, program_choices *choices, uint64_t wanted, uint32_t most) {
+generator *program_open(program *p, program_choices *choices, uint64_t wanted) {
     memset(p, 0, sizeof *p);
     generator *g = lilac_heap_grow(NULL, sizeof *g);
     memset(g, 0, sizeof *g);
-    lilac_text body = {0};
     g->program = p;
     g->choices = choices;
-    g->out = &body;
+    g->out = lilac_heap_grow(NULL, sizeof *g->out);
+    *g->out = (lilac_text){0};
     g->features = wanted;
     p->warps = 1U << below(g, below(g, 3) ? 4 : 6);
     p->programs = below(g, 3) ? 1 : 2;
@@ -247,14 +241,11 @@ void program_generate(program *p, program_choices *choices, uint64_t wanted, uin
             (program_parameter){.scalar = LILAC_I32, .bits = below(g, i == 0 ? 1U << bits : 7)};
         (void)program_add(g, LILAC_I32, &scalar_shape);
     }
-    (void)program_gen_load(g);
-    program_block(g, 1 + below(g, most));
-    for (int i = 0; i < 4; i++) {
-        const value *v = program_pick(g, ANYTHING, i < 3 ? NULL : &scalar_shape);
-        if (v != NULL) {
-            program_store_value(g, v, below(g, 4) == 0);
-        }
-    }
+    return g;
+}
+
+void program_close(generator *g) {
+    program *p = g->program;
     lilac_text_puts(&p->text, "module {\ntt.func public @k(");
     for (uint32_t i = 0; i < p->parameter_count; i++) {
         const program_parameter *q = &p->parameters[i];
@@ -271,13 +262,27 @@ void program_generate(program *p, program_choices *choices, uint64_t wanted, uin
             .scalar = LILAC_I32, .is_buffer = true, .is_output = true, .count = 1};
     }
     lilac_text_puts(&p->text, ") {\n");
-    lilac_text_put(&p->text, body.bytes, body.length);
+    lilac_text_put(&p->text, g->out->bytes, g->out->length);
     lilac_text_puts(&p->text, "tt.return\n}\n");
     lilac_text_put(&p->text, lilac_text_get(&g->functions), g->functions.length);
     lilac_text_puts(&p->text, "}\n");
-    lilac_text_clear(&body);
+    lilac_text_clear(g->out);
+    lilac_heap_free(g->out);
     lilac_text_clear(&g->functions);
     lilac_heap_free(g);
+}
+
+void program_generate(program *p, program_choices *choices, uint64_t wanted, uint32_t most) {
+    generator *g = program_open(p, choices, wanted);
+    (void)program_gen_load(g);
+    program_block(g, 1 + below(g, most));
+    for (int i = 0; i < 4; i++) {
+        const value *v = program_pick(g, ANYTHING, i < 3 ? NULL : &scalar_shape);
+        if (v != NULL) {
+            program_store_value(g, v, below(g, 4) == 0);
+        }
+    }
+    program_close(g);
 }
 
 void program_clear(program *p) {

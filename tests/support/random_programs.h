@@ -46,6 +46,10 @@ typedef struct program {
 const char *program_feature(uint32_t index);
 /* `features`: a bit for each that may be used; `most`: about how many operations. */
 void program_generate(program *p, program_choices *choices, uint64_t features, uint32_t most);
+/* The same with matrix products of all types, in loops, branches and chains; tt.dot_scaled only if
+ * `scaled`. */
+void program_generate_dots(program *p, program_choices *choices, uint64_t features, uint32_t most,
+                           bool scaled);
 void program_clear(program *p);
 
 /* Compiles for this row, modulo the length of the table of devices. The block of a device has at
@@ -78,6 +82,9 @@ program_comparison program_check(const program *p, const char *text);
 /* Interprets the program's text and another module on equal buffers. SAME: they leave the same
  * bytes; UNDETERMINED: the text's run is no test. */
 program_comparison program_compare(const program *p, const lilac_tile_module *other);
+/* The same, but floats may differ by what the interpreter allows them: the module's results are those
+ * of one right execution. */
+program_comparison program_compare_within(const program *p, const lilac_tile_module *other);
 /* The text with the random layouts that it is compared with, as far as a text can say them. */
 void program_print_layouts(lilac_text *out, const program *p, const char *text);
 /* Removes operations as long as the outcome stays the same, and returns the remaining text. */

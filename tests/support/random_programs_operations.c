@@ -435,6 +435,10 @@ void program_block(generator *g, uint32_t length) {
         total += g->features >> i & 1 ? features[i].weight : 0;
     }
     for (uint32_t i = 0, attempts = 0; i < length && attempts < 20 * length + 20; attempts++) {
+        if (g->dots && below(g, 4) == 0) {
+            i += program_gen_dot(g);
+            continue;
+        }
         uint32_t at = below(g, total), k = 0;
         for (;; k++) {
             uint32_t weight = g->features >> k & 1 ? features[k].weight : 0;

@@ -223,6 +223,37 @@ static void verifier_refuses(void **state) {
         {"shape-mismatch", 6, "tt.unsplat", "%v = tt.unsplat %t : tensor<8xi32>"},
         {"shape-mismatch", 6, "tt.dot",
          "%v = tt.dot %m, %m, %m : tensor<4x8xf32> * tensor<4x8xf32> -> tensor<4x8xf32>"},
+        {"type-mismatch", 10, "what 'rhs' names",
+         "%a = arith.constant dense<0> : tensor<4x16xi8>\n%b = arith.constant dense<0> : "
+         "tensor<32x4xi8>\n"
+         "%s = arith.constant dense<0> : tensor<4x1xi8>\n%d = arith.constant dense<0.0> : "
+         "tensor<4x4xf32>\n"
+         "%v = tt.dot_scaled %a scale %s, %b, %d lhs = e2m1 rhs = bf16 {fastMath = false} : "
+         "tensor<4x16xi8>, tensor<4x1xi8> * tensor<32x4xi8> -> tensor<4x4xf32>"},
+        {"shape-mismatch", 10, "cannot make 'tensor<4x4xf32>'",
+         "%a = arith.constant dense<0> : tensor<4x16xi8>\n%b = arith.constant dense<0> : "
+         "tensor<16x4xi8>\n"
+         "%s = arith.constant dense<0> : tensor<4x1xi8>\n%d = arith.constant dense<0.0> : "
+         "tensor<4x4xf32>\n"
+         "%v = tt.dot_scaled %a scale %s, %b, %d lhs = e2m1 rhs = e4m3 {fastMath = false} : "
+         "tensor<4x16xi8>, tensor<4x1xi8> * tensor<16x4xi8> -> tensor<4x4xf32>"},
+        {"shape-mismatch", 10, "one scale for 16 or 32",
+         "%a = arith.constant dense<0> : tensor<4x16xi8>\n%b = arith.constant dense<0> : "
+         "tensor<32x4xi8>\n"
+         "%s = arith.constant dense<0> : tensor<4x4xi8>\n%d = arith.constant dense<0.0> : "
+         "tensor<4x4xf32>\n"
+         "%v = tt.dot_scaled %a scale %s, %b, %d lhs = e2m1 rhs = e4m3 {fastMath = false} : "
+         "tensor<4x16xi8>, tensor<4x4xi8> * tensor<32x4xi8> -> tensor<4x4xf32>"},
+        {"type-mismatch", 10, "scales of type i8 or f8E4M3FN",
+         "%a = arith.constant dense<0> : tensor<4x16xi8>\n%b = arith.constant dense<0> : "
+         "tensor<32x4xi8>\n"
+         "%s = arith.constant dense<0.0> : tensor<4x1xf32>\n%d = arith.constant dense<0.0> : "
+         "tensor<4x4xf32>\n"
+         "%v = tt.dot_scaled %a scale %s, %b, %d lhs = e2m1 rhs = e4m3 {fastMath = false} : "
+         "tensor<4x16xi8>, tensor<4x1xf32> * tensor<32x4xi8> -> tensor<4x4xf32>"},
+        {"shape-mismatch", 6, "of rank 2",
+         "%v = tt.dot_scaled %t, %t, %m lhs = e4m3 rhs = e4m3 {fastMath = false} : tensor<8xi32> * "
+         "tensor<8xi32> -> tensor<4x8xf32>"},
         {"shape-mismatch", 6, "tt.reduce",
          "%v = \"tt.reduce\"(%m) <{axis = 0 : i32}> ({\n^bb0(%a: f32, %b: f32):\n"
          "  tt.reduce.return %a : f32\n}) : (tensor<4x8xf32>) -> tensor<4xf32>"},
