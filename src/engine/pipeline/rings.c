@@ -349,6 +349,15 @@ static void start_next_copies(rewriting *r, lilac_tile_value *slot, uint32_t fir
     }
 }
 
+/* The first wgmma of the body: copies start behind it, while it is in flight (overlap_products). */
+static lilac_tile_op *first_product(const pipeline *p) {
+    lilac_tile_op *op = p->loop->regions[0]->first->first;
+    while (op != NULL && op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+        op = op->next;
+    }
+    return op;
+}
+
 static void rewrite_body(rewriting *r) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
@@ -369,7 +378,11 @@ static void rewrite_body(rewriting *r) {
         p->loads[i].view = make_view(p, &p->loads[i], slot, first);
     }
     lilac_tile_op *products = lilac_pipeline_start_products(p);
-    start_next_copies(r, slot, before + 1, p->copies_last ? products->next : first);
+    lilac_tile_op *start = first_product(p);
+    lilac_tile_op *place = p->copies_last                      ? products->next
+                           : !p->in_flight && start != NULL ? start->next
+                                                            : first;
+    start_next_copies(r, slot, before + 1, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_pipeline_replace_load(p, &p->loads[i]);
     }
