@@ -148,12 +148,12 @@ static uint32_t programs_to_try(uint32_t usual) {
 
 static void random_dots(void **state) {
     (void)state;
-    try_random(false, programs_to_try(200), "programs");
+    try_random(false, programs_to_try(120), "programs");
 }
 
 static void random_scaled_dots(void **state) {
     (void)state;
-    try_random(true, programs_to_try(200), "programs with scaled dots");
+    try_random(true, programs_to_try(120), "programs with scaled dots");
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */
