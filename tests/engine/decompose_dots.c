@@ -139,14 +139,21 @@ static void try_random(bool scaled_dots, uint32_t count, const char *what) {
     }
 }
 
+static uint32_t programs_to_try(uint32_t usual) {
+#ifndef __OPTIMIZE__
+    usual /= 10;
+#endif
+    return scaled(usual);
+}
+
 static void random_dots(void **state) {
     (void)state;
-    try_random(false, scaled(200), "programs");
+    try_random(false, programs_to_try(120), "programs");
 }
 
 static void random_scaled_dots(void **state) {
     (void)state;
-    try_random(true, scaled(200), "programs with scaled dots");
+    try_random(true, programs_to_try(120), "programs with scaled dots");
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */
@@ -155,11 +162,9 @@ static void check_sample(tally *t, const char *name, const char *text, size_t le
                          uint32_t seed) {
     program p;
     if (program_of_text(&p, text, length, 4, 1 << 17)) {
-        for (uint32_t plain = 0; plain < 2; plain++) {
-            p.data_seed = seed + plain;
-            p.plain_data = plain != 0;
-            check_program(t, &p, device(seed + plain), name);
-        }
+        p.data_seed = seed;
+        p.plain_data = seed % 2 != 0;
+        check_program(t, &p, device(seed / 2), name);
     }
     program_clear(&p);
 }
@@ -185,7 +190,7 @@ static void samples(void **state) {
     }
     closedir(directory);
     report(&t, "samples");
-    assert_true(found >= 120 && t.same >= 160);
+    assert_true(found >= 120 && t.same >= 100);
 }
 
 /* ---- known results ------------------------------------------------------------------------- */

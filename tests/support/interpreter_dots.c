@@ -162,10 +162,10 @@ static bool overflows(lilac_scalar scalar, double magnitude) {
                            scalar, lilac_scalar_encode(scalar, 1.7e308, LILAC_ROUND_ZERO, true));
 }
 
-/* Is every partial sum exact? */
+/* Is every partial sum a finite number, and exact? */
 static bool is_exact(const product *p, const sum *s) {
     const double unit = interpreter_ulp(p->d, 1), quantum = ldexp(1, s->lowest);
-    return s->error == 0 &&
+    return s->error == 0 && !overflows(p->d, s->mass) &&
            (s->mass == 0 || (quantum >= interpreter_ulp(p->d, 0) && s->mass * unit < 2 * quantum));
 }
 
