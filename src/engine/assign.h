@@ -267,6 +267,9 @@ layout_transfer lilac_dot_transfer;
 uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
                               const lilac_layout **result, uint32_t most);
 layout_price lilac_price_dot;
+/* Of dots whose accumulators must have one layout the one with the highest rank chooses it: the layout of a
+ * wgmma fits mma too, and multiply-adds fit every layout. */
+uint32_t lilac_dot_rank(const assignment *a, const lilac_tile_op *op);
 /* The layout of operand 0 or 1 in registers for a layout of the result; NULL: there is none. */
 const lilac_layout *lilac_dot_operand_layout(assignment *a, const lilac_tile_op *op,
                                              uint32_t operand, const lilac_layout *d);

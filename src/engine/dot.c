@@ -149,6 +149,15 @@ static lilac_plan_dot_unit choose(lilac_matrix_shape *shape, const lilac_plan_do
     return lilac_plan_dot_choose(shape, problem, target);
 }
 
+uint32_t lilac_dot_rank(const assignment *a, const lilac_tile_op *op) {
+    lilac_plan_dot_problem problem;
+    lilac_matrix_shape shape;
+    lilac_reason why;
+    return lilac_engine_dot_problem(&problem, op, &why)
+               ? (uint32_t)choose(&shape, &problem, op, a->target)
+               : 0;
+}
+
 uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
                               const lilac_layout **result, uint32_t most) {
     (void)order;

@@ -44,8 +44,11 @@ typedef struct body_summary {
 
 static void add_operation(void *data, lilac_tile_op *op) {
     body_summary *sum = data;
-    const lilac_tile_effect_summary effects = lilac_tile_summarize_effects(op);
     sum->loops |= lilac_tile_is_loop(op);
+    if (op->region_count > 0) {
+        return; /* the walk visits what is in it */
+    }
+    const lilac_tile_effect_summary effects = lilac_tile_summarize_effects(op);
     sum->foreign |= ((effects.reads | effects.writes) & FOREIGN) != 0 || effects.waits != 0 ||
                     op->code == LILAC_TILE_OP_TTG_LOCAL_BARRIER ||
                     lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0;
@@ -69,11 +72,21 @@ static bool is_counted(pipeline *p, uint32_t stages) {
            (!p->trips_known || p->trips > 1);
 }
 
+static bool has_inner_loop(const lilac_tile_block *body) {
+    for (const lilac_tile_op *op = body->first; op != NULL; op = op->next) {
+        if (lilac_tile_is_loop(op)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool visit_loop(pipeline *p) {
     const lilac_tile_region *body = p->loop->regions[0];
     body_summary sum = {false, false};
     const uint32_t stages = stages_of(p);
-    if (body->first == NULL || body->first->next != NULL || stages < 2 || !is_counted(p, stages)) {
+    if (body->first == NULL || body->first->next != NULL || has_inner_loop(body->first) ||
+        stages < 2 || !is_counted(p, stages)) {
         return false;
     }
     lilac_tile_walk(p->loop->regions[0], add_operation, &sum);

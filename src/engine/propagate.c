@@ -137,9 +137,9 @@ static void build_components(propagation *p) {
         }
         a->anchors[i].next = *list;
         *list = &a->anchors[i];
-        /* the layout of a wgmma fits every other instruction, not the reverse */
         if (a->anchors[i].relation->rule == RULE_DOT &&
-            (c->dot == NULL || a->anchors[i].op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT)) {
+            (c->dot == NULL ||
+             lilac_dot_rank(a, a->anchors[i].op) > lilac_dot_rank(a, c->dot->op))) {
             c->dot = &a->anchors[i];
         }
     }

@@ -351,8 +351,12 @@ static lilac_tile_op *product_of(const lilac_tile_value *value) {
 
 static void find_writes(void *data, lilac_tile_op *op) {
     bool *writes = data;
+    if (op->region_count > 0) {
+        *writes |= lilac_tile_is_loop(op);
+        return; /* the walk visits what is in it */
+    }
     const lilac_tile_effect_summary effects = lilac_tile_summarize_effects(op);
-    *writes |= (effects.writes & LILAC_TILE_GLOBAL_MEMORY) != 0 || lilac_tile_is_loop(op) ||
+    *writes |= (effects.writes & LILAC_TILE_GLOBAL_MEMORY) != 0 ||
                lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0;
 }
 

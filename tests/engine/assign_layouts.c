@@ -515,11 +515,10 @@ static void refusals(void **state) {
     program p;
     program_body(&p,
                  "%c = arith.constant dense<0.0> : tensor<32x32xf32>\n"
-                 "%d = tt.dot %c, %c, %c : tensor<32x32xf32> * tensor<32x32xf32> -> "
-                 "tensor<32x32xf32>\n",
+                 "%d = ttng.warp_group_dot_wait %c {pendings = 0 : i32} : tensor<32x32xf32>\n",
                  4);
     assert_false(lilac_engine_assign_layouts(p.module, &p.target, &changed));
-    expect_error(&p, "unsupported-operation", "'tt.dot'");
+    expect_error(&p, "unsupported-operation", "'ttng.warp_group_dot_wait'");
     program_clear(&p);
 
     program_body(&p, "", 4);
@@ -577,8 +576,7 @@ static void given_layouts_stay(void **state) {
 /* ---- everything Triton's tests compile -------------------------------------------------- */
 
 static bool has_no_rule(const char *text) {
-    static const char *const words[] = {"tt.dot ",
-                                        "tt.dot_scaled ",
+    static const char *const words[] = {"tt.dot_scaled ",
                                         "tt.descriptor_load ",
                                         "tt.descriptor_store ",
                                         "tt.descriptor_reduce ",

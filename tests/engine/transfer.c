@@ -264,10 +264,11 @@ static void operations_without_a_row_are_refused(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
     static const char text[] =
-        "module {\n  tt.func public @k(%x: tensor<16x16xf32>) {\n    %r = tt.dot %x, %x, %x : "
-        "tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>\n    tt.return\n  }\n}\n";
+        "module {\n  tt.func public @k(%x: tensor<16x16xf32>) {\n"
+        "    %r = ttng.warp_group_dot_wait %x {pendings = 0 : i32} : tensor<16x16xf32>\n"
+        "    tt.return\n  }\n}\n";
     lilac_tile_module *module =
-        lilac_tile_read(context, lilac_source_add(context, "dot.ttir", text, strlen(text)));
+        lilac_tile_read(context, lilac_source_add(context, "wait.ttir", text, strlen(text)));
     assert_non_null(module);
     lilac_tile_op *op = NULL;
     lilac_tile_walk(module->functions->body, find_operation, &op);

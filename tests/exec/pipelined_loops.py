@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command  # noqa: E402
 
 # name: barriers and the groups of products that the last wait of an iteration leaves in flight
-# (None: products by mma.sync). int4_matmul converts its weights through shared memory.
+# (None: products by mma.sync). int4_matmul converts its weights through shared memory, with a barrier before and one behind the stores.
 KERNELS = {
     "matmul_f16": (1, 1),
     "matmul_bf16_bT": (1, 1),
@@ -21,7 +21,7 @@ KERNELS = {
     "matmul_i8": (1, 1),
     "matmul_tf32": (1, 0),
     "matmul_f16_skinny": (1, None),
-    "int4_matmul": (2, 0),
+    "int4_matmul": (3, 0),
     "attention_f16_d64_full": (1, 0),
     "attention_f16_d128_causal": (1, 0),
 }

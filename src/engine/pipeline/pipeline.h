@@ -57,6 +57,8 @@ typedef struct pipeline {
 
     uint32_t distance; /* iterations between a copy and its use */
     uint32_t buffers;  /* of each ring */
+    bool copies_ordered; /* the barrier in front of the first product orders them behind all reads of the
+                            buffers that they fill */
     bool copies_last;  /* copies start behind the products */
     bool guarded;      /* the loop is in a conditional that skips it if it has no iteration */
 } pipeline;

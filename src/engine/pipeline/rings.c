@@ -187,6 +187,9 @@ static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_valu
         copy->position = load->op->position;
         keep_attribute(p, load->op, copy, "cache");
         keep_attribute(p, load->op, copy, "evict");
+        if (p->copies_ordered) {
+            lilac_pipeline_set_integer(p, copy, "lilac.ordered", 1);
+        }
         tokens[i] = &copy->results[0];
     }
     (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, p->load_count, tokens, token,
@@ -382,6 +385,7 @@ static void rewrite_body(rewriting *r) {
     lilac_tile_op *place = p->copies_last                      ? products->next
                            : !p->in_flight && start != NULL ? start->next
                                                             : first;
+    p->copies_ordered = !p->in_flight && start != NULL;
     start_next_copies(r, slot, before + 1, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_pipeline_replace_load(p, &p->loads[i]);

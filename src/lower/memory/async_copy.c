@@ -137,7 +137,10 @@ static bool copy(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_words words;
     bool stores = mask.value != NULL && find_others(l, &other, &t, &words);
     t.place.replicas = view->columns.free_threads;
-    lilac_lower_barrier(l);
+    /* pipeline_loops marks copies to buffers that no warp reads since the last barrier */
+    if (lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) == 0) {
+        lilac_lower_barrier(l);
+    }
     lilac_lower_copy_access(&l->builder, l->arena, &t.access, &t.place, sources,
                             stores ? &words : NULL);
     return true;
