@@ -34,6 +34,8 @@ SOURCES = {
     "square": ASTSource(square, {"y": "*fp32", "x": "*fp32", "SIZE": "constexpr"}, {"SIZE": 64}),
 }
 
+OPTIONS = {"softmax": {}, "square": {"num_ctas": 2}}  # a cluster of two blocks
+
 for name in sys.argv[1:] or SOURCES:
-    kernel = triton.compile(SOURCES[name], target=GPUTarget("cuda", 90, 32))
+    kernel = triton.compile(SOURCES[name], target=GPUTarget("cuda", 90, 32), options=OPTIONS[name])
     print(f"{name}: {kernel.metadata.shared} bytes of shared memory; {' '.join(kernel.asm)}")

@@ -7,6 +7,13 @@ from triton.experimental.gluon import language as gl
 from triton.language.extra.cuda import libdevice
 
 
+@tl.extra.cuda.libdevice.core.extern
+def nothing(x, _semantic=None):
+    """A function that no library has."""
+    return tl.core.extern_elementwise("", "", [x], {(tl.float32,): ("__nv_nothing", tl.float32)}, is_pure=True,
+                                      _semantic=_semantic)
+
+
 @triton.jit
 def scale(x, y, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +30,13 @@ def multiply_add(x, y, z, BLOCK: tl.constexpr):
 def product(x, y, SIZE: tl.constexpr):
     i = tl.arange(0, SIZE)
     a = tl.load(x + i[:, None] * SIZE + i[None, :])
-    tl.store(y + i[:, None] * SIZE + i[None, :], tl.dot(a, a))  # what lilac refuses
+    tl.store(y + i[:, None] * SIZE + i[None, :], a * a)
+
+
+@triton.jit
+def unknown_function(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y + i, nothing(tl.load(x + i)))
 
 
 @triton.jit
