@@ -514,12 +514,13 @@ static void refusals(void **state) {
     bool changed;
     program p;
     program_body(&p,
+                 "%x = arith.constant dense<0.0> : tensor<32x32xf8E5M2>\n"
                  "%c = arith.constant dense<0.0> : tensor<32x32xf32>\n"
-                 "%d = tt.dot %c, %c, %c : tensor<32x32xf32> * tensor<32x32xf32> -> "
-                 "tensor<32x32xf32>\n",
+                 "%d = tt.dot_scaled %x, %x, %c lhs = e5m2 rhs = e5m2 {fastMath = false} : "
+                 "tensor<32x32xf8E5M2> * tensor<32x32xf8E5M2> -> tensor<32x32xf32>\n",
                  4);
     assert_false(lilac_engine_assign_layouts(p.module, &p.target, &changed));
-    expect_error(&p, "unsupported-operation", "'tt.dot'");
+    expect_error(&p, "unsupported-operation", "'tt.dot_scaled'");
     program_clear(&p);
 
     program_body(&p, "", 4);
@@ -577,8 +578,7 @@ static void given_layouts_stay(void **state) {
 /* ---- everything Triton's tests compile -------------------------------------------------- */
 
 static bool has_no_rule(const char *text) {
-    static const char *const words[] = {"tt.dot ",
-                                        "tt.dot_scaled ",
+    static const char *const words[] = {"tt.dot_scaled ",
                                         "tt.descriptor_load ",
                                         "tt.descriptor_store ",
                                         "tt.descriptor_reduce ",

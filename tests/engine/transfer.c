@@ -257,10 +257,11 @@ static void operations_without_a_row_are_refused(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
     static const char text[] =
-        "module {\n  tt.func public @k(%x: tensor<16x16xf32>) {\n    %r = tt.dot %x, %x, %x : "
-        "tensor<16x16xf32> * tensor<16x16xf32> -> tensor<16x16xf32>\n    tt.return\n  }\n}\n";
+        "module {\n  tt.func public @k(%x: tensor<32x32xf8E5M2>, %c: tensor<32x32xf32>) {\n    %r = "
+        "tt.dot_scaled %x, %x, %c lhs = e5m2 rhs = e5m2 {fastMath = false} : tensor<32x32xf8E5M2> * "
+        "tensor<32x32xf8E5M2> -> tensor<32x32xf32>\n    tt.return\n  }\n}\n";
     lilac_tile_module *module =
-        lilac_tile_read(context, lilac_source_add(context, "dot.ttir", text, strlen(text)));
+        lilac_tile_read(context, lilac_source_add(context, "operation.ttir", text, strlen(text)));
     assert_non_null(module);
     lilac_tile_op *op = NULL;
     lilac_tile_walk(module->functions->body, find_operation, &op);

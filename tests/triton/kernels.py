@@ -20,10 +20,12 @@ def multiply_add(x, y, z, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def product(x, y, SIZE: tl.constexpr):
+def increment(x, y, SIZE: tl.constexpr):
+    """lilac refuses the constraint: the operand in the register of the result."""
     i = tl.arange(0, SIZE)
-    a = tl.load(x + i[:, None] * SIZE + i[None, :])
-    tl.store(y + i[:, None] * SIZE + i[None, :], tl.dot(a, a))  # what lilac refuses
+    v = tl.load(x + i)
+    v = tl.inline_asm_elementwise("add.f32 $0, $0, 0f3F800000;", "=f,0", [v], tl.float32, True, 1)
+    tl.store(y + i, v)
 
 
 @triton.jit
