@@ -18,6 +18,15 @@ def corpus(name):
         return file.read()
 
 
+def refused():
+    """A kernel that calls a function that libdevice lacks."""
+    call = ('tt.extern_elementwise %4, %7 {libname = "", libpath = "", pure = true, symbol = "__nv_nothing"} : '
+            "(tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>")
+    text = corpus("vector_add_f32")
+    assert "arith.addf %4, %7 : tensor<1024xf32>" in text
+    return text.replace("arith.addf %4, %7 : tensor<1024xf32>", call)
+
+
 def test_compile():
     text = corpus("softmax_float16_4096")
     kernel = lilac.compile(text, num_warps=8, tile=True, simt=True)
@@ -85,13 +94,13 @@ def test_refusal_points_at_the_program(tmp_path):
     """With the user's line and a caret, where the file is there to be read."""
     program = tmp_path / "kernels.py"
     program.write_text("".join(f"line {i}\n" for i in range(1, 200)))
-    text = corpus("matmul_f16").replace('"kernels.py"', f'"{program}"')
+    text = refused().replace('"kernels.py"', f'"{program}"')
     with pytest.raises(lilac.CompilationError) as caught:
-        lilac.compile(text, num_warps=8, file="matmul.ttir")
+        lilac.compile(text, num_warps=8, file="add.ttir")
     error = caught.value
     first = error.diagnostics[0]
     assert first.file == str(program) and f"    line {first.line}\n" in str(error) and "^" in str(error)
-    assert first.ir_file == "matmul.ttir" and "tt.dot" in error.text and first.to_json()["id"] == first.id
+    assert first.ir_file == "add.ttir" and "tt.extern_elementwise" in error.text and first.to_json()["id"] == first.id
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 

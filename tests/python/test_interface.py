@@ -28,6 +28,15 @@ def corpus(name):
         return file.read()
 
 
+def refused():
+    """A kernel that calls a function that libdevice lacks."""
+    call = ('tt.extern_elementwise %4, %7 {libname = "", libpath = "", pure = true, symbol = "__nv_nothing"} : '
+            "(tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>")
+    text = corpus("vector_add_f32")
+    assert "arith.addf %4, %7 : tensor<1024xf32>" in text
+    return text.replace("arith.addf %4, %7 : tensor<1024xf32>", call)
+
+
 def public_callables():
     """(name, object) of every public function, class and method, those written in C too."""
     for name in lilac.__all__:
@@ -197,7 +206,7 @@ def test_kernels_and_diagnostics_read_back():
     kernel = lilac.compile(corpus("softmax_float16_4096"), tile=True)
     assert lilac.Kernel.from_json(kernel.to_json()) == kernel
     with pytest.raises(lilac.CompilationError) as caught:
-        lilac.compile(corpus("matmul_f16"))
+        lilac.compile(refused())
     for one in caught.value.diagnostics:
         assert lilac.Diagnostic.from_json(one.to_json()) == one
     for kind in (lilac.Kernel, lilac.Diagnostic, lilac.Run, lilac.Plan, lilac.Swizzle, lilac.Conflicts):
@@ -215,7 +224,7 @@ def test_one_class_of_exceptions():
     text = corpus("softmax_float16_4096")
     calls = [lambda: Layout.from_triton("nonsense"), lambda: Layout.identity(3, "a", "b"),
              lambda: Layout.from_json("{"), lambda: lilac.compile("nonsense"), lambda: lilac.compile(text, num_warps=0),
-             lambda: lilac.compile(text, target="sm_1"), lambda: lilac.compile(corpus("matmul_f16")),
+             lambda: lilac.compile(text, target="sm_1"), lambda: lilac.compile(refused()),
              lambda: lilac.run("module {}", 1), lambda: lilac.convert("x", "y"), lambda: Layout()(5),
              lambda: Layout().text("nothing")]
     for call in calls:

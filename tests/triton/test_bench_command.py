@@ -61,7 +61,7 @@ def test_a_refusal_is_a_failed_case(run):
     assert status == 3
     line = REFUSED[:REFUSED.index("tl.inline_asm")].count("\n") + 1
     assert f"mine.py:{line}: " in increment["lilac"]["failure"] and "failure" not in increment["triton"]
-    assert f"FAILED increment under lilac: {product['lilac']['failure']}" in output
+    assert f"FAILED increment under lilac: {increment['lilac']['failure']}" in output
 
 
 def test_stages_of_both(run):
