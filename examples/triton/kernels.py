@@ -21,21 +21,19 @@ def softmax(y, x, stride, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def square(y, x, SIZE: tl.constexpr):
+def increment(y, x, SIZE: tl.constexpr):
     i = tl.arange(0, SIZE)
-    a = tl.load(x + i[:, None] * SIZE + i[None, :])
-    a = tl.dot(a, a)
-    tl.store(y + i[:, None] * SIZE + i[None, :], a)
+    v = tl.load(x + i)
+    v = tl.inline_asm_elementwise("add.f32 $0, $0, 0f3F800000;", "=f,0", [v], tl.float32, True, 1)
+    tl.store(y + i, v)
 
 
 SOURCES = {
     "softmax": ASTSource(softmax, {"y": "*fp32", "x": "*fp32", "stride": "i32", "columns": "i32",
                                    "BLOCK": "constexpr"}, {"BLOCK": 1024}),
-    "square": ASTSource(square, {"y": "*fp32", "x": "*fp32", "SIZE": "constexpr"}, {"SIZE": 64}),
+    "increment": ASTSource(increment, {"y": "*fp32", "x": "*fp32", "SIZE": "constexpr"}, {"SIZE": 64}),
 }
 
-OPTIONS = {"softmax": {}, "square": {"num_ctas": 2}}  # a cluster of two blocks
-
 for name in sys.argv[1:] or SOURCES:
-    kernel = triton.compile(SOURCES[name], target=GPUTarget("cuda", 90, 32), options=OPTIONS[name])
+    kernel = triton.compile(SOURCES[name], target=GPUTarget("cuda", 90, 32))
     print(f"{name}: {kernel.metadata.shared} bytes of shared memory; {' '.join(kernel.asm)}")

@@ -7,13 +7,6 @@ from triton.experimental.gluon import language as gl
 from triton.language.extra.cuda import libdevice
 
 
-@tl.extra.cuda.libdevice.core.extern
-def nothing(x, _semantic=None):
-    """A function that no library has."""
-    return tl.core.extern_elementwise("", "", [x], {(tl.float32,): ("__nv_nothing", tl.float32)}, is_pure=True,
-                                      _semantic=_semantic)
-
-
 @triton.jit
 def scale(x, y, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -27,16 +20,12 @@ def multiply_add(x, y, z, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def product(x, y, SIZE: tl.constexpr):
+def increment(x, y, SIZE: tl.constexpr):
+    """lilac refuses the constraint: the operand in the register of the result."""
     i = tl.arange(0, SIZE)
-    a = tl.load(x + i[:, None] * SIZE + i[None, :])
-    tl.store(y + i[:, None] * SIZE + i[None, :], a * a)
-
-
-@triton.jit
-def unknown_function(x, y, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(y + i, nothing(tl.load(x + i)))
+    v = tl.load(x + i)
+    v = tl.inline_asm_elementwise("add.f32 $0, $0, 0f3F800000;", "=f,0", [v], tl.float32, True, 1)
+    tl.store(y + i, v)
 
 
 @triton.jit

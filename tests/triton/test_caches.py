@@ -98,10 +98,10 @@ def test_both_ways_of_refusing(cache):
     arguments = Pointer("fp32"), Pointer("fp32"), 32
     with pytest.warns(lilac.triton.FallbackWarning):
         with lilac.triton.enabled("triton"):
-            kernels.product.warmup(*arguments, grid=(1,))
+            kernels.increment.warmup(*arguments, grid=(1,))
     with pytest.raises(lilac.CompilationError):
         with lilac.triton.enabled():
-            kernels.product.warmup(*arguments, grid=(1,))
+            kernels.increment.warmup(*arguments, grid=(1,))
 
 
 def test_another_ptxas(cache, monkeypatch, tmp_path):

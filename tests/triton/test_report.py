@@ -18,14 +18,14 @@ def test_table():
     with lilac.triton.enabled():
         kernels.scale.warmup(Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024, grid=(4,))
         with pytest.raises(lilac.CompilationError):
-            kernels.product.warmup(Pointer("fp32"), Pointer("fp32"), 32, grid=(1,), num_ctas=2)
+            kernels.increment.warmup(Pointer("fp32"), Pointer("fp32"), 32, grid=(1,))
     report = lilac.triton.report()
     lines = str(report).split("\n")
     assert lines[0].split()[:4] == ["kernel", "where", "compiler", "warps"]
     assert lines[1].split()[:4] == ["scale", f"kernels.py:{report.rows[0].line}", "lilac", "4"]
     assert lines[3].startswith("lilac: 1 compiled by lilac, 1 refused")
-    assert "clusters" in lines[4]
-    assert {row["name"] for row in json.loads(report.to_json())} == {"scale", "product"}
+    assert "constraint '0'" in lines[4]
+    assert {row["name"] for row in json.loads(report.to_json())} == {"scale", "increment"}
     lilac.triton.reset_report()
     assert len(lilac.triton.report()) == 0
 

@@ -19,7 +19,7 @@ from standin import Pointer
 kernel = kernels.scale.warmup(Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024, grid=(4,))
 print(*sorted(kernel.asm), hasattr(kernel.metadata, "lilac"), "lilac" in sys.modules)
 """
-PRODUCT = PROGRAM.replace("kernels.scale.", "kernels.product.").replace("4096, 2.0, 1024", "32")
+REFUSED = PROGRAM.replace("kernels.scale.", "kernels.increment.").replace("4096, 2.0, 1024", "32")
 
 
 def test_off(program):
@@ -43,13 +43,13 @@ def test_report_that_cannot_be_written(program, tmp_path):
 
 
 def test_refusal(program):
-    said = program(PRODUCT, LILAC_TRITON="1", fails=True)
-    assert "lilac.errors.CompilationError: lilac cannot compile kernel 'product'" in said
+    said = program(REFUSED, LILAC_TRITON="1", fails=True)
+    assert "lilac.errors.CompilationError: lilac cannot compile kernel 'increment'" in said
     assert "kernels.py:" in said and "^" in said
 
 
 def test_fallback(program):
-    said = program(PRODUCT, "-Werror::DeprecationWarning", LILAC_TRITON="fallback")
+    said = program(REFUSED, "-Werror::DeprecationWarning", LILAC_TRITON="fallback")
     assert said == "cubin ptx source ttgir ttir True True\n"
 
 
@@ -128,10 +128,10 @@ def test_scale():
     standin.use()
     assert hasattr(kernels.scale.warmup(Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024, grid=(4,)).metadata, "lilac")
 
-def test_product():
+def test_increment():
     import kernels
     standin.use()
-    kernels.product.warmup(Pointer("fp32"), Pointer("fp32"), 32, grid=(1,))
+    kernels.increment.warmup(Pointer("fp32"), Pointer("fp32"), 32, grid=(1,))
 """
 
 
@@ -150,6 +150,6 @@ def test_pytest_plugin(tmp_path, fallback):
     assert (done.returncode == 0) == fallback, said
     assert "kernels compiled through lilac" in said
     assert ("1 compiled by lilac, 1 handed back to Triton" if fallback else "1 compiled by lilac, 1 refused") in said
-    assert "product: kernels.py:" in said
+    assert "increment: kernels.py:" in said
     rows = {row["name"]: row["compiler"] for row in json.loads(report.read_text())}
-    assert rows == {"scale": "lilac", "product": "triton" if fallback else "refused"}
+    assert rows == {"scale": "lilac", "increment": "triton" if fallback else "refused"}
