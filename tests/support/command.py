@@ -13,10 +13,13 @@ LAUNCHES = ["vector_add_f32", "softmax_float16_4096", "softmax_float32_1000",
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE of these tests
 
 
-def parse_arguments(description):
+def parse_arguments(description, **options):
+    """`options`: further ones, with their help."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--lilac", required=True, help="the command to test")
     parser.add_argument("--data", required=True, help="the folder tests/data")
+    for name, what in options.items():
+        parser.add_argument("--" + name, help=what)
     parser.add_argument("names", nargs="*", help="only these")
     arguments = parser.parse_args()
     arguments.lilac = os.path.abspath(arguments.lilac)

@@ -1,0 +1,300 @@
+"""PTX and SASS as lists of instructions, and the rules that the SASS of a kernel with matrix products
+obeys. tests/exec/sass.py applies the rules to kernels, tests/exec/sass_rules.py tests the rules.
+
+    Program                  instructions and loops of a text
+    check_kernel(ptx, sass)  the violated rules, as sentences
+    describe_loop(ptx, sass) the counts of a loop
+
+Both texts have the same form: a label ends with a colon, an instruction is
+
+    /*0070*/  @!P0  LDGSTS.E.BYPASS.128 [R49], desc[UR14][R40.64], P3 ;
+              @%p1  bra.uni $L_loop_0;
+
+A loop is the text from a label to the last branch back to it. Loops are compared in their order.
+"""
+
+import re
+from collections import Counter
+
+INSTRUCTION = re.compile(
+    r"^\s*(?:/\*[0-9a-f]{4,}\*/)?\s*(@!?%?\w+\s+)?([A-Za-z_][\w.:]*)(?:\s+([^;]*?))?\s*;")
+LABEL = re.compile(r"^\s*([.$]?[\w.$]+):\s*$")
+TARGET = re.compile(r"\(?([.$]L\w+)\)?")
+REGISTER = re.compile(r"^[-|~!]*R(\d+)(?:\.\w+)*\|?$")
+PREDICATE = re.compile(r"^!?U?P(?:\d+|T)$")
+
+A_REGISTERS = 4           # 64 rows of 32 bytes in 128 threads
+REGISTERS = 65536         # of a multiprocessor
+MOST_REGISTERS = 255      # of a thread
+MOST_INSTRUCTIONS = 1000  # of a loop; the instruction cache that is nearest to the core holds about so many
+IN_FLIGHT = 0.2           # share of a loop from which on products overlap with other work
+
+
+class Instruction:
+    """`predicate` with its @, `opcode` with its modifiers, operands as text."""
+
+    def __init__(self, predicate, opcode, operands):
+        self.predicate, self.opcode = (predicate or "").strip(), opcode
+        self.operands = [part.strip() for part in re.split(r",(?![^{\[]*[}\]])", operands or "") if part.strip()]
+
+    def __str__(self):
+        return " ".join([self.predicate, self.opcode, ", ".join(self.operands)]).strip()
+
+    def starts(self, *prefixes):
+        return self.opcode.startswith(prefixes)
+
+
+class Program:
+    def __init__(self, text):
+        self.instructions, self.labels = [], {}
+        for line in text.splitlines():
+            line = line.split("//")[0]
+            label, instruction = LABEL.match(line), INSTRUCTION.match(line)
+            if label:
+                self.labels[label.group(1)] = len(self.instructions)
+            elif instruction and not instruction.group(2).startswith("."):
+                self.instructions.append(Instruction(*instruction.groups()))
+
+    def loops(self):
+        """(first, last) of the innermost loops. A branch to itself, which ends a kernel, is none."""
+        ends = {}
+        for at, instruction in enumerate(self.instructions):
+            target = TARGET.search(instruction.operands[-1]) if (
+                instruction.starts("bra", "BRA") and instruction.operands) else None
+            start = self.labels.get(target.group(1), at) if target else at
+            if start < at:
+                ends[start] = at
+        return [(a, b) for a, b in sorted(ends.items())
+                if not any(a <= c and d <= b and (a, b) != (c, d) for c, d in ends.items())]
+
+    def loops_with_products(self):
+        return [(a, b) for a, b in self.loops()
+                if any(is_product(i) for i in self.instructions[a:b + 1])]
+
+
+# ---- what instructions are -------------------------------------------------------------------
+
+def is_asynchronous_product(instruction):
+    return (instruction.starts("wgmma.mma_async") or
+            re.match(r"[HQIB]GMMA\.", instruction.opcode) is not None)
+
+
+def is_product(instruction):
+    return (is_asynchronous_product(instruction) or instruction.starts("mma.sync") or
+            re.match(r"[HIDQB]MMA\.", instruction.opcode) is not None)
+
+
+def ends_group(instruction):
+    return instruction.starts("wgmma.commit_group") or (
+        is_asynchronous_product(instruction) and "gsb0" in instruction.operands)
+
+
+def product_wait(instruction):
+    """The groups that a wait for products leaves in flight; None: it is no such wait."""
+    if instruction.starts("wgmma.wait_group", "WARPGROUP.DEPBAR"):
+        return int(instruction.operands[-1], 0)
+    return None
+
+
+def copy_wait(instruction):
+    if instruction.starts("cp.async.wait_all"):
+        return 0
+    if instruction.starts("cp.async.wait_group") or (
+            instruction.opcode == "DEPBAR.LE" and instruction.operands[0] == "SB0"):
+        return int(instruction.operands[-1], 0)
+    return None
+
+
+def is_block_barrier(instruction):
+    return instruction.starts("bar.sync", "barrier.sync", "barrier.cta.sync", "BAR.SYNC")
+
+
+def copy_kind(instruction):
+    """(bytes, whether it goes past the first cache) of an asynchronous copy, or None."""
+    if instruction.starts("cp.async.cg.", "cp.async.ca."):
+        return int(instruction.operands[2]), instruction.starts("cp.async.cg.")
+    if instruction.starts("LDGSTS"):
+        parts = instruction.opcode.split(".")
+        size = 16 if "128" in parts else 8 if "64" in parts else 4
+        return size, "BYPASS" in parts
+    return None
+
+
+def result_width(opcode):
+    """Registers that an instruction writes from its first one on."""
+    parts = opcode.split(".")
+    shape = re.search(r"\.64x(\d+)x\d+", opcode)
+    if shape:
+        return int(shape.group(1)) // (4 if "F16" == parts[2] else 2)
+    if re.match(r"[HIQ]MMA$", parts[0]) or "128" in parts or (parts[0] == "LDSM" and "4" in parts):
+        return 4
+    if parts[0] in ("DADD", "DMUL", "DFMA", "DMMA") or any(
+            part in ("64", "WIDE", "F64") for part in parts) or (parts[0] == "LDSM" and "2" in parts):
+        return 2
+    return 1
+
+
+def written_registers(instruction):
+    """The general registers that a SASS instruction writes. Stores have no register as first operand;
+    comparisons write predicates only."""
+    operands = instruction.operands
+    while operands and PREDICATE.match(operands[0]):
+        if re.search(r"SETP", instruction.opcode):
+            return set()
+        operands = operands[1:]
+    match = REGISTER.match(operands[0]) if operands else None
+    if not match:
+        return set()
+    first = int(match.group(1))
+    return set(range(first, first + result_width(instruction.opcode)))
+
+
+def operand_a(instruction):
+    """The registers of operand A of a product; empty: A is in shared memory."""
+    match = REGISTER.match(instruction.operands[1]) if is_asynchronous_product(instruction) else None
+    return set(range(int(match.group(1)), int(match.group(1)) + A_REGISTERS)) if match else set()
+
+
+# ---- the rules -------------------------------------------------------------------------------
+
+def check_log(log, ptx):
+    """What ptxas -v says: the violated rules, and the number of registers."""
+    found = []
+    warnings = [line for line in log.splitlines() if re.search(r"C75\d\d|warning|error", line, re.I)]
+    found += ["ptxas: " + line for line in warnings]
+    for count, what in re.findall(r"(\d+) bytes (stack frame|spill stores|spill loads)", log):
+        if int(count):
+            found.append("%s bytes of %s" % (count, what))
+    registers = max([int(count) for count in re.findall(r"Used (\d+) registers", log)], default=0)
+    threads = re.search(r"\.(?:max|req)ntid (\d+)", ptx)
+    blocks = re.search(r"\.minnctapersm (\d+)", ptx)
+    budget = MOST_REGISTERS
+    if threads:
+        each = REGISTERS // (int(threads.group(1)) * (int(blocks.group(1)) if blocks else 1))
+        budget = min(budget, each // 8 * 8)
+    if registers == 0 or registers > budget:
+        found.append("%d registers of a thread, the launch allows %d" % (registers, budget))
+    return found, registers
+
+
+def covering_wait_path(path, registers):
+    """None if a wait covers the product that path begins with before anything writes `registers`."""
+    committed, later = False, 0
+    for at, instruction in enumerate(path):
+        if at > 0 and written_registers(instruction) & registers:
+            return "'%s' writes registers of A of '%s' before the wait" % (instruction, path[0])
+        left = product_wait(instruction)
+        if left is not None and committed and left <= later:
+            return None
+        if ends_group(instruction):
+            later += committed
+            committed = True
+    return "no wait covers '%s'" % path[0]
+
+
+def check_operand_a(sass):
+    """Every product with A in registers: nothing writes them before the wait that covers it, neither in
+    the text behind it nor in the next iteration of its loop."""
+    found = []
+    for at, instruction in enumerate(sass.instructions):
+        registers = operand_a(instruction)
+        if not registers:
+            continue
+        paths = [sass.instructions[at:]]
+        paths += [sass.instructions[at:b + 1] + sass.instructions[a:b + 1] * 2
+                  for a, b in sass.loops() if a <= at <= b]
+        found += filter(None, [covering_wait_path(path, registers) for path in paths])
+    return list(dict.fromkeys(found))
+
+
+def share_in_flight(body):
+    """The share of a loop's instructions that are issued while a product is in flight, in an iteration
+    behind the first."""
+    pending, is_open, count = 0, False, 0
+    for iteration in range(2):
+        for instruction in body:
+            is_open = is_open or is_asynchronous_product(instruction)
+            if ends_group(instruction):
+                pending, is_open = pending + 1, False
+            left = product_wait(instruction)
+            if left is not None:
+                pending = min(pending, left)
+            count += iteration == 1 and (pending > 0 or is_open)
+    return count / len(body)
+
+
+def counts(body):
+    """The counts of a loop, PTX or SASS."""
+    def number(test):
+        return sum(bool(test(instruction)) for instruction in body)
+    return {
+        "instructions": len(body),
+        "products": number(is_product),
+        "asynchronous": number(is_asynchronous_product),
+        "groups": number(ends_group),
+        "fences": number(lambda i: i.starts("wgmma.fence", "WARPGROUP.ARRIVE")),
+        "waits": [left for left in map(product_wait, body) if left is not None],
+        "copy waits": [left for left in map(copy_wait, body) if left is not None],
+        "copy groups": number(lambda i: i.starts("cp.async.commit_group", "LDGDEPBAR")),
+        "barriers": number(is_block_barrier),
+        "copies": Counter(filter(None, map(copy_kind, body))),
+        "proxy fences": number(lambda i: i.starts("fence.proxy", "FENCE.VIEW")),
+        "to uniform": number(lambda i: i.starts("R2UR")),
+        "in flight": share_in_flight(body),
+    }
+
+
+EQUAL = ["products", "groups", "waits", "copy waits", "copy groups", "barriers", "copies", "proxy fences"]
+
+
+def check_loop(ptx, sass):
+    """The violated rules of one loop, from its counts in PTX and in SASS."""
+    found = ["%s: %s in the PTX, %s in the SASS" % (what, show(ptx[what]), show(sass[what]))
+             for what in EQUAL if ptx[what] != sass[what]]
+    if sass["fences"] > ptx["fences"]:
+        found.append("%d WARPGROUP.ARRIVE, the PTX has %d wgmma.fence" % (sass["fences"], ptx["fences"]))
+    if sass["asynchronous"] and sass["to uniform"]:
+        found.append("%d R2UR: a descriptor or an address is not uniform" % sass["to uniform"])
+    if sass["asynchronous"] and sass["instructions"] > MOST_INSTRUCTIONS:
+        found.append("%d instructions, expected at most %d" % (sass["instructions"], MOST_INSTRUCTIONS))
+    return found
+
+
+def lost_overlap(ptx, sass):
+    """Whether the assembler moved work out from under the products in flight."""
+    return ptx["in flight"] >= IN_FLIGHT and sass["in flight"] < ptx["in flight"] / 2
+
+
+def show(value):
+    if isinstance(value, Counter):
+        return ", ".join("%d of %d bytes%s" % (number, size, " past L1" if bypass else "")
+                         for (size, bypass), number in sorted(value.items())) or "none"
+    return str(value)
+
+
+def compare_loops(ptx, sass):
+    """[(counts in PTX, counts in SASS)] of the loops with products; None: their numbers differ."""
+    both = [[counts(program.instructions[a:b + 1]) for a, b in program.loops_with_products()]
+            for program in (ptx, sass)]
+    return list(zip(*both)) if len(both[0]) == len(both[1]) else None
+
+
+def check_kernel(ptx, sass):
+    """The violated rules of a kernel, without those about overlap."""
+    found = []
+    local = [instruction for instruction in sass.instructions if instruction.starts("LDL", "STL")]
+    if local:
+        found.append("%d accesses to local memory, the first one '%s'" % (len(local), local[0]))
+    for instruction in sass.instructions:
+        if instruction.starts("CALL"):
+            found.append("'%s' is a call" % instruction)
+        if is_asynchronous_product(instruction) and instruction.predicate:
+            found.append("'%s' has a predicate" % instruction)
+    found += check_operand_a(sass)
+    loops = compare_loops(ptx, sass)
+    if loops is None:
+        return found + ["%d loops with products in the PTX, %d in the SASS" % (
+            len(ptx.loops_with_products()), len(sass.loops_with_products()))]
+    for at, (in_ptx, in_sass) in enumerate(loops):
+        found += ["loop %d: %s" % (at, rule) for rule in check_loop(in_ptx, in_sass)]
+    return found
