@@ -96,12 +96,21 @@ static bool is_independent(const lilac_tile_op *op) {
     }
 }
 
+static bool stays_in_flight(const lilac_tile_op *product) {
+    return lilac_tile_find_integer(&product->attributes, "lilac.in_flight", 0) != 0;
+}
+
 static void visit_block(overlap *o, lilac_tile_block *block) {
     o->count = 0;
     for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
         next = op->next;
         uint32_t count = is_independent(op) ? 0 : o->count;
-        for (uint32_t i = o->count; i > count; i--) {
+        if (next == NULL) { /* products that delay_products leaves in flight over the back edge */
+            while (count > 0 && stays_in_flight(o->flying[count - 1])) {
+                set_number(o, o->flying[--count], "isAsync", 1, true);
+            }
+        }
+        for (uint32_t i = o->count; next != NULL && i > count; i--) {
             if (uses(op, &o->flying[i - 1]->results[0])) {
                 count = i;
                 break;
@@ -118,15 +127,16 @@ static void visit_block(overlap *o, lilac_tile_block *block) {
 }
 
 static bool is_eligible(const lilac_tile_block *block) {
-    bool found = false;
+    bool found = false, waits = false, delayed = false;
     for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-        if (lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0 ||
-            op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT) {
+        if (lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0) {
             return false;
         }
+        waits |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT;
         found |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
+        delayed |= stays_in_flight(op);
     }
-    return found;
+    return found && (!waits || delayed);
 }
 
 static void visit_region(overlap *o, lilac_tile_region *region) {

@@ -12,7 +12,7 @@
  * Two values are rotated:
  *
  *     the result of a product whose accumulator the loop does not change, and from which the operand of a
- *     later product comes (attention: the scores)
+ *     later product comes, if delay_products cannot delay the later product
  *     the first operand of a product, in registers, if it is computed from a load (weights of few bits)
  *
  * Everything that they need must be pure operations, loads and memory for loaded tensors, and depend on
@@ -34,6 +34,7 @@ typedef struct rotation {
     uint32_t count;       /* operations of the slice */
     lilac_tile_op **ops;  /* in the order of the body */
     bool has_load;
+    bool delays; /* delay_products can delay a product of the loop */
     int64_t step;
 } rotation;
 
@@ -328,7 +329,7 @@ static lilac_tile_value *choose(const rotation *r) {
         if (op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
             continue;
         }
-        if (!is_in_body(r, op->operands[2].value) &&
+        if (!r->delays && !is_in_body(r, op->operands[2].value) &&
             leads_to_product(r, &op->results[0], &budget)) {
             return &op->results[0];
         }
@@ -368,6 +369,9 @@ static bool visit_loop(rotation *r) {
         return false;
     }
     lilac_tile_walk(r->loop->regions[0], find_writes, &writes);
+    for (const lilac_tile_op *op = body->first->first; op != NULL; op = op->next) {
+        r->delays |= lilac_engine_can_delay(r->loop, op);
+    }
     lilac_tile_value *value = writes ? NULL : choose(r);
     if (value == NULL || !find_slice(r, value)) {
         return false;

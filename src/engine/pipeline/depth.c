@@ -8,6 +8,7 @@
  *     loads, products that wait         D + 1     1          i − 1
  *     products in flight, copies first  D + 2     1          i − 2 (the wait for i − 2 is in i − 1)
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
+ *     delayed products                  D + 2     1          i − 2
  *
  * The choice is the largest D whose buffers fit; for products in flight, copies first. Copies last cost
  * a second barrier; they are chosen where the additional buffer does not fit or would cost a resident
@@ -103,11 +104,12 @@ bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
         if (less == 0) {
             continue;
         }
-        if (!p->in_flight) {
-            return set(p, ahead, ahead + 1, false);
-        }
-        if (resident(&d, slot_bytes, ahead + 2) == less) {
+        if ((p->in_flight || p->delays) && resident(&d, slot_bytes, ahead + 2) == less) {
             return set(p, ahead, ahead + 2, false);
+        }
+        if (!p->in_flight) {
+            p->delays = false;
+            return set(p, ahead, ahead + 1, false);
         }
         if (ahead <= NEAR) {
             return set(p, ahead, ahead + 1, true);
