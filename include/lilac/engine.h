@@ -167,6 +167,10 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_rotate_products(lilac_tile_module *mo
 LILAC_API LILAC_MUST_USE bool lilac_engine_delay_products(lilac_tile_module *module,
                                                           const lilac_target *target,
                                                           bool *changed);
+/* Skips masks of tiles in loops with matrix products where bounds show that they are all true. Never
+ * fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_skip_masks(lilac_tile_module *module,
+                                                      const lilac_target *target, bool *changed);
 /* Delays the waits for products to the first use of their results. Never fails. Linear in the size of
  * the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_overlap_products(lilac_tile_module *module,

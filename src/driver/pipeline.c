@@ -152,6 +152,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "rotate_products",           NULL,          lilac_engine_rotate_products,           NULL},
     {LILAC_STAGE_TILE,   "pipeline_loops",            NULL,          lilac_engine_pipeline_loops,            NULL},
     {LILAC_STAGE_TILE,   "delay_products",            NULL,          lilac_engine_delay_products,            NULL},
+    {LILAC_STAGE_TILE,   "skip_masks",                NULL,          lilac_engine_skip_masks,                NULL},
     {LILAC_STAGE_TILE,   "overlap_products",          NULL,          lilac_engine_overlap_products,          NULL},
     {LILAC_STAGE_TILE,   "split_reductions",          NULL,          lilac_engine_split_reductions,          NULL},
     {LILAC_STAGE_TILE,   "eliminate_redundant_loads", NULL,          lilac_engine_eliminate_redundant_loads, NULL},

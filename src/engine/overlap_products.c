@@ -82,7 +82,23 @@ static bool uses(const lilac_tile_op *op, const lilac_tile_value *value) {
     return false;
 }
 
-/* May a product stay in flight over the operation? Not over stores to memory, waits and regions. */
+static bool is_pure(const lilac_tile_op *op) {
+    return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+}
+
+/* A conditional of one value for another (skip_masks)? */
+static bool is_pure_branch(const lilac_tile_op *op) {
+    bool pure = op->code == LILAC_TILE_OP_SCF_IF;
+    for (uint32_t r = 0; pure && r < op->region_count; r++) {
+        for (const lilac_tile_op *inner = op->regions[r]->first->first; pure && inner->next != NULL;
+             inner = inner->next) {
+            pure = is_pure(inner) && inner->region_count == 0;
+        }
+    }
+    return pure;
+}
+
+/* May a product stay in flight over the operation? Not over stores to memory, waits and loops. */
 static bool is_independent(const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
@@ -92,7 +108,7 @@ static bool is_independent(const lilac_tile_op *op) {
     case LILAC_TILE_OP_TT_LOAD:
         return true;
     default:
-        return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+        return is_pure(op) || (op->region_count == 2 && is_pure_branch(op));
     }
 }
 
