@@ -10,10 +10,10 @@
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
  *     delayed products                  D + 2     1          i − 2
  *
- * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks of an
- * iteration's products on a multiprocessor, and NEED = 1 + latency / T, rounded up. Where D reaches NEED, no
- * more than NEED iterations are copied ahead, and copies start last: issued in front of the products they
- * delay them. Where D is less, every clock counts until a copy starts: copies first, if the additional buffer
+ * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks of the
+ * products of an iteration of all resident blocks, and NEED = 1 + latency / T, rounded up. Where num_stages
+ * allows NEED iterations, that many are copied ahead, and copies start last: issued in front of the products
+ * they delay them. Where it does not, every clock counts until a copy starts: copies first, if the additional buffer
  * fits and costs no resident block. On an H200, in millions of clocks (first, last): 8192³ bf16 with tiles
  * of 128 × 128 × 64 (T = 1024, NEED = 2) 2.28, 2.22; f16 128 × 256 × 64 (the same) 2.29, 2.29; 4096³ tf32
  * 128 × 128 × 32 (T = 512, NEED = 3, D = 2) 0.867, 0.868.
@@ -112,16 +112,15 @@ static uint64_t needed(const demand *d, uint64_t blocks) {
 }
 
 static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
-    const uint64_t less = resident(d, slot_bytes, distance + 1);
-    const uint64_t need = needed(d, less > 0 ? less : 1);
-    if (distance >= need && resident(d, slot_bytes, (uint32_t)need + 1) > 0) {
-        return set(p, (uint32_t)need, (uint32_t)need + 1, true);
+    for (uint32_t less = 1; less <= distance; less++) {
+        const uint64_t blocks = resident(d, slot_bytes, less + 1);
+        if (blocks > 0 && less >= needed(d, blocks)) {
+            return set(p, less, less + 1, true);
+        }
     }
-    if (less == 0) {
-        return false;
-    }
-    const bool first = resident(d, slot_bytes, distance + 2) == less;
-    return set(p, distance, distance + (first ? 2 : 1), !first);
+    const uint64_t blocks = resident(d, slot_bytes, distance + 1);
+    const bool first = resident(d, slot_bytes, distance + 2) == blocks;
+    return blocks > 0 && set(p, distance, distance + (first ? 2 : 1), !first);
 }
 
 static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
