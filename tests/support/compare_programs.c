@@ -377,7 +377,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
                     const char *text) {
     lilac_options options;
     lilac_options_init(&options);
-    options.target = (lilac_target){device_of(p), p->warps, 1, 1};
+    options.target = (lilac_target){device_of(p), p->warps, 1, p->stages != 0 ? p->stages : 1};
     options.verify = true;
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
     options.stop_at =
