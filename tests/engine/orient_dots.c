@@ -9,7 +9,7 @@
 #include <math.h>
 
 typedef enum operand_form { LOADED, TRANSPOSED, COMPUTED, OUTSIDE, OPERAND_FORMS } operand_form;
-typedef enum sum_form { CARRIED, SCALED, USED_TWICE, CONSTANT, SUM_FORMS } sum_form;
+typedef enum sum_form { CARRIED, SCALED, USED_TWICE, CONSTANT, CROSSED, SUM_FORMS } sum_form;
 
 typedef struct dot_case {
     operand_form a, b;
@@ -124,6 +124,9 @@ static void put_case(lilac_text *t, const dot_case *c) {
     } else if (c->sum == USED_TWICE) {
         lilac_text_printf(t, "%%other = arith.add%c %%d, %%w : tensor<%ux%ux%s>\n", kind, m, n, f);
         other = "other";
+    } else if (c->sum == CROSSED) { /* the loop carries the sum as another value */
+        next = "w";
+        other = "d";
     }
     lilac_text_printf(t,
                       "scf.yield %%%s, %%%s : tensor<%ux%ux%s>, tensor<%ux%ux%s>\n}\n"
