@@ -500,7 +500,9 @@ static void misaligned_strides_are_undetermined(void **state) {
     static const struct {
         const char *stride;
         program_outcome outcome;
-    } cases[] = {{"32", PROGRAM_SAME}, {"16", PROGRAM_SAME}, {"24", PROGRAM_UNDETERMINED},
+    } cases[] = {{"32", PROGRAM_SAME},
+                 {"16", PROGRAM_SAME},
+                 {"24", PROGRAM_UNDETERMINED},
                  {"17", PROGRAM_UNDETERMINED}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lilac_text text = {0};
