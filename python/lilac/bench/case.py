@@ -205,6 +205,19 @@ class Launch:
             self.make()
         return self.kernel[self.grid](*self._values, **self.options)
 
+    def simulate(self, target="sm_90a"):
+        """Launches once on lilac's simulator, on tensors of the CPU; returns the report of lilac.run."""
+        import lilac
+        import lilac.triton
+
+        with lilac.triton.enabled():
+            text = self.compile().asm["ttir"]
+        signature = self.specialization()[0]
+        passed = {name: memory(value) if isinstance(argument, Buffer) else value
+                  for (name, argument), value in zip(self.arguments.items(), self._values)
+                  if signature[name] != "constexpr"}
+        return lilac.run(text, self.grid, passed, num_warps=self.options["num_warps"], target=target)
+
     def inputs(self):
         """What the kernel is given, by name, for references: floating point as doubles, integers as
         64-bit integers, of outputs only those that are read, as they are before a launch."""
@@ -218,6 +231,14 @@ class Launch:
                 values[name] = value.double() if value.is_floating_point() else \
                     value if argument.dtype == "i1" else value.long()
         return SimpleNamespace(**values)
+
+
+def memory(tensor):
+    """A tensor of the CPU as a NumPy array on the same memory, types that NumPy lacks as integers."""
+    import torch
+
+    bits = {torch.bfloat16: torch.int16, torch.float8_e4m3fn: torch.uint8, torch.float8_e5m2: torch.uint8}
+    return tensor.view(bits.get(tensor.dtype, tensor.dtype)).numpy()
 
 
 class Tensor:
@@ -274,12 +295,13 @@ class Case:
     one for each output by name) times its magnitude or the output's mean magnitude, whichever is
     larger, and by the rounding of numbers near zero; 0 asks for the very numbers. `bytes` are what any
     program for this operator must move between the processor and memory, by default every buffer
-    once; `operations` the arithmetic.
+    once; `operations` the arithmetic. `unit` is the type of the operands that a matrix unit multiplies
+    (a key of runner.MATRIX_UNITS), or None for arithmetic in f32.
     """
 
-    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0):
+    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None):
         self.name, self.family, self.launch, self.reference = name, family, launch, reference
-        self.operations, self.tolerance = operations, tolerance
+        self.operations, self.tolerance, self.unit = operations, tolerance, unit
         self.bytes = bytes if bytes is not None else sum(
             b.bytes * (2 if b.output and b.read else 1) for b in launch.buffers.values())
         self.expected = None
@@ -292,8 +314,9 @@ class Case:
         self.launch.free()
         self.expected = None
 
-    def errors(self):
-        """Launches once on poisoned outputs; the error of each output over what is allowed."""
+    def errors(self, launch=None):
+        """Launches once on poisoned outputs (by `launch`, as launch.simulate); the error of each output over
+        what is allowed."""
         if self.launch.tensors is None:
             self.make()
         if self.expected is None:
@@ -303,7 +326,7 @@ class Case:
             if sorted(self.expected) != sorted(outputs):
                 raise ValueError(f"{self.name}: outputs {outputs}, expected {sorted(self.expected)}")
         self.launch.reset()
-        self.launch()
+        (launch or self.launch)()
         found = {}
         for name, want in self.expected.items():
             tensor = self.launch.tensors[name]
