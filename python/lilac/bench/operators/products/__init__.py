@@ -6,7 +6,7 @@ Each module has `cases()`, and `small()`: the same kernels with sizes for the si
 
 from importlib import import_module
 
-MODULES = ("matmul", "fused", "schedules")
+MODULES = ("matmul", "fused", "schedules", "attention", "attention_backward", "grouped", "quantized")
 
 
 def modules():
