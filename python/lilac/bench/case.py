@@ -17,6 +17,7 @@ objects with `name`, `launch`, `check`, `bytes` and `operations`. PyTorch is imp
 made, so a machine without it (or without a GPU) can still compile every case: `case.launch.compile()`.
 """
 
+import itertools
 import math
 from collections import namedtuple
 from dataclasses import dataclass
@@ -67,13 +68,14 @@ class Buffer:
     ("integers", low, high) with high not among them, "zeros", or a function(torch, generator, device)
     that gives a tensor of this shape; when left out, "normal" or the integers of a byte. An output is
     poisoned before each checked launch, unless the kernel also reads it: then `fill` says what it
-    finds there.
+    finds there. With `block`, the kernel is given a tensor descriptor with blocks of this shape.
     """
 
     shape: tuple
     dtype: str
     fill: object = None
     output: bool = False
+    block: tuple = None
 
     def __post_init__(self):
         shape = (self.shape,) if isinstance(self.shape, int) else tuple(self.shape)
@@ -144,7 +146,9 @@ class Launch:
         signature, constants, attributes = {}, {}, {}
         for index, (parameter, argument) in enumerate(zip(self.kernel.params, self.arguments.values())):
             name, plain = parameter.name, parameter.do_not_specialize
-            if isinstance(argument, Buffer):
+            if isinstance(argument, Buffer) and argument.block:
+                signature[name] = f"tensordesc<{DATA_TYPES[argument.dtype].triton}{list(argument.block)}>"
+            elif isinstance(argument, Buffer):
                 signature[name] = "*" + DATA_TYPES[argument.dtype].triton
                 attributes[(index,)] = aligned  # as every allocation is
             elif isinstance(argument, Constant):
@@ -186,7 +190,7 @@ class Launch:
         for number, tensor in enumerate(self.tensors.values()):
             generator.manual_seed(1000003 * seed + number)
             tensor.fill(generator)
-        self._values = [self.tensors[name].used if isinstance(argument, Buffer) else
+        self._values = [self.tensors[name].passed() if isinstance(argument, Buffer) else
                         argument.value if isinstance(argument, Constant) else argument
                         for name, argument in self.arguments.items()]
 
@@ -213,9 +217,15 @@ class Launch:
         with lilac.triton.enabled():
             text = self.compile().asm["ttir"]
         signature = self.specialization()[0]
-        passed = {name: memory(value) if isinstance(argument, Buffer) else value
-                  for (name, argument), value in zip(self.arguments.items(), self._values)
-                  if signature[name] != "constexpr"}
+        passed, more = {}, itertools.count()
+        for (name, argument), value in zip(self.arguments.items(), self._values):
+            if isinstance(argument, Buffer):
+                tensor = self.tensors[name].used
+                passed[name] = memory(tensor)
+                if argument.block:  # Triton appends shape and strides, numbered through all descriptors
+                    passed.update({f"{name}_{next(more)}": number for number in (*tensor.shape, *tensor.stride())})
+            elif signature[name] != "constexpr":
+                passed[name] = value
         return lilac.run(text, self.grid, passed, num_warps=self.options["num_warps"], target=target)
 
     def inputs(self):
@@ -226,8 +236,8 @@ class Launch:
             if not isinstance(argument, Buffer):
                 values[name] = value
             elif argument.read:
-                before = self.tensors[name].before
-                value = value if before is None else before
+                tensor = self.tensors[name]
+                value = tensor.used if tensor.before is None else tensor.before
                 values[name] = value.double() if value.is_floating_point() else \
                     value if argument.dtype == "i1" else value.long()
         return SimpleNamespace(**values)
@@ -272,6 +282,14 @@ class Tensor:
         self.used.copy_(values)
         if self.buffer.output:
             self.before = self.used.clone()
+
+    def passed(self):
+        """The launch's argument."""
+        if not self.buffer.block:
+            return self.used
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        return TensorDescriptor.from_tensor(self.used, list(self.buffer.block))
 
     def reset(self):
         self.memory.fill_(POISON)

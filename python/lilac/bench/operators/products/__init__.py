@@ -6,7 +6,8 @@ Each module has `cases()`, and `small()`: the same kernels with sizes for the si
 
 from importlib import import_module
 
-MODULES = ("matmul", "fused", "schedules", "attention", "attention_backward", "grouped", "quantized")
+MODULES = ("matmul", "fused", "schedules", "attention", "attention_backward", "grouped", "quantized",
+           "scaled", "convolution", "chained", "descriptors")
 
 
 def modules():
