@@ -1,5 +1,5 @@
-"""Every case of the benchmark's own operators, from Python to a cubin through the plug-in. Cases whose kernels differ in
-nothing but the shapes of a launch are compiled once."""
+"""Every case of the benchmark's own operators, from Python to a cubin through the plug-in. Cases whose kernels differ
+in nothing but the shapes of a launch are compiled once."""
 
 import pytest
 

@@ -142,8 +142,9 @@ def attention_case(dtype, batch, heads, length, D, causal=False, group=1, window
     parts = [dtype, f"d{D}", "causal" if causal else "full", *([f"gqa{group}"] if group > 1 else []),
              *([f"window{window}"] if window else []), *([modifier.replace(" ", "_")] if modifier != "none" else [])]
     out = launch.outputs["o"].dtype
-    return Case(f"attention_{'_'.join(parts)}_{batch}x{heads}x{length}", "attention" if modifier == "none" and not window
-                else "template attention", launch, reference, operations=4 * all_heads * scores(length, causal, window) * D,
+    family = "attention" if modifier == "none" and not window else "template attention"
+    return Case(f"attention_{'_'.join(parts)}_{batch}x{heads}x{length}", family, launch, reference,
+                operations=4 * all_heads * scores(length, causal, window) * D,
                 unit=KINDS[dtype].unit, tolerance={"o": tolerance(dtype, out, length), "lse": within("f32", 4096)})
 
 
@@ -191,7 +192,8 @@ def attention_varlen(q, k, v, o, offsets, scale, heads, BM: tl.constexpr, BN: tl
         result = tl.dot(p.to(value.dtype), value, result * fade[:, None])
         highest = higher
     result = result / total[:, None]
-    tl.store(o + begin + rows[:, None] * step + d[None, :], result.to(o.dtype.element_ty), mask=(rows < length)[:, None])
+    tl.store(o + begin + rows[:, None] * step + d[None, :], result.to(o.dtype.element_ty),
+             mask=(rows < length)[:, None])
 
 
 def lengths_at_most(batch, longest, seed):
@@ -212,7 +214,8 @@ def varlen_case(dtype, batch, heads, longest, D, causal, tile=(128, 64), num_war
     scale, lengths = D**-0.5, lengths_at_most(batch, longest, seed=batch)
     shape = (sum(lengths), heads, D)
     launch = Launch(attention_varlen, (triton.cdiv(longest, tile[0]), heads, batch),
-                    [Buffer(shape, dtype), Buffer(shape, dtype), Buffer(shape, dtype), Buffer(shape, dtype, output=True),
+                    [Buffer(shape, dtype), Buffer(shape, dtype), Buffer(shape, dtype),
+                     Buffer(shape, dtype, output=True),
                      offsets_of(lengths), scale, heads],
                     BM=tile[0], BN=tile[1], D=D, CAUSAL=causal, num_warps=num_warps, num_stages=num_stages)
 
@@ -285,7 +288,8 @@ def decode_case(dtype, batch, heads_kv, group, longest, D, splits, paged=False, 
 
     launch = Launch(attention_decode, (batch, heads_kv, splits),
                     [Buffer((batch, heads, D), dtype), Buffer(cache, dtype), Buffer(cache, dtype),
-                     Buffer((batch, heads, splits, D), "f32", output=True), Buffer((batch, heads, splits), "f32", output=True),
+                     Buffer((batch, heads, splits, D), "f32", output=True),
+                     Buffer((batch, heads, splits), "f32", output=True),
                      Buffer((batch, blocks), "i32", page_table),
                      Buffer(batch, "i32", lambda torch, generator, device: torch.tensor(lengths, device=device)),
                      scale, heads_kv, longest],
@@ -312,14 +316,16 @@ def decode_case(dtype, batch, heads_kv, group, longest, D, splits, paged=False, 
 
     moved = sum(lengths) * heads_kv * D * 2 * launch.buffers["k"].bytes // launch.buffers["k"].elements
     title = "paged_decode" if paged else "decode"
-    return Case(f"attention_{title}_{dtype}_d{D}_{batch}x{heads_kv}x{group}x{longest}", "attention decode", launch, reference,
+    return Case(f"attention_{title}_{dtype}_d{D}_{batch}x{heads_kv}x{group}x{longest}", "attention decode", launch,
+                reference,
                 bytes=moved, operations=4 * sum(lengths) * heads * D, unit=KINDS[dtype].unit,
                 tolerance={"partial": through(dtype, "f32", longest), "lse": within("f32", 4096)})
 
 
 @triton.jit
 def ragged_attention(q, k, v, o, offsets, scale, heads, longest, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
-    """Of recommenders: SiLU(scale · Q Kᵀ) / longest in place of the softmax, causal, sequences of unequal lengths."""
+    """Of recommenders: SiLU(scale · Q Kᵀ) / longest in place of the softmax, causal, sequences of unequal
+    lengths."""
     block = tl.program_id(0)
     head = tl.program_id(1) % heads
     batch = tl.program_id(1) // heads
@@ -342,14 +348,16 @@ def ragged_attention(q, k, v, o, offsets, scale, heads, longest, BM: tl.constexp
         weight = tl.where((rows[:, None] >= at[None, :]) & (at < length)[None, :], weight, 0.0)
         value = tl.load(v + begin + at[:, None] * step + d[None, :], mask=(at < length)[:, None], other=0.0)
         result = tl.dot(weight.to(value.dtype), value, result)
-    tl.store(o + begin + rows[:, None] * step + d[None, :], result.to(o.dtype.element_ty), mask=(rows < length)[:, None])
+    tl.store(o + begin + rows[:, None] * step + d[None, :], result.to(o.dtype.element_ty),
+             mask=(rows < length)[:, None])
 
 
 def ragged_case(dtype, batch, heads, longest, D, tile=(64, 64), num_warps=4, num_stages=3):
     scale, lengths = D**-0.5, lengths_at_most(batch, longest, seed=11)
     shape = (sum(lengths), heads, D)
     launch = Launch(ragged_attention, (triton.cdiv(longest, tile[0]), batch * heads),
-                    [Buffer(shape, dtype), Buffer(shape, dtype), Buffer(shape, dtype), Buffer(shape, dtype, output=True),
+                    [Buffer(shape, dtype), Buffer(shape, dtype), Buffer(shape, dtype),
+                     Buffer(shape, dtype, output=True),
                      offsets_of(lengths, "i64"), scale, heads, longest],
                     BM=tile[0], BN=tile[1], D=D, num_warps=num_warps, num_stages=num_stages)
 

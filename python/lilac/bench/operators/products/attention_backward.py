@@ -111,7 +111,8 @@ def backward_case(which, dtype, batch, heads, length, D, causal, group=1, tile=(
     outer, inner = (all_heads, length, D), (all_heads // group, length, D)
     inputs = [Buffer(outer, dtype), Buffer(inner, dtype), Buffer(inner, dtype), Buffer(outer, dtype),
               sums((all_heads, length), length), Buffer((all_heads, length), "f32")]
-    constants = dict(GROUP=group, BM=tile[0], BN=tile[1], D=D, CAUSAL=causal, num_warps=num_warps, num_stages=num_stages)
+    constants = dict(GROUP=group, BM=tile[0], BN=tile[1], D=D, CAUSAL=causal, num_warps=num_warps,
+                     num_stages=num_stages)
     if which == "dkdv":
         launch = Launch(attention_dkdv, (length // tile[1], all_heads // group),
                         [*inputs, Buffer(inner, dtype, output=True), Buffer(inner, dtype, output=True), scale, length],

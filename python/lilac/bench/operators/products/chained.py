@@ -41,11 +41,13 @@ def linear_attention(q, k, v, o, length, heads, scale, DECAY: tl.constexpr, CHUN
         state = state * tl.exp2(fade * CHUNK) + tl.dot(faded, value)
 
 
-def linear_attention_case(dtype, batch, heads, length, D, V, decay=False, chunk=64, columns=64, num_warps=4, num_stages=2):
+def linear_attention_case(dtype, batch, heads, length, D, V, decay=False, chunk=64, columns=64, num_warps=4,
+                          num_stages=2):
     all_heads, scale = batch * heads, D**-0.5
     launch = Launch(linear_attention, (all_heads, V // columns),
                     [Buffer((all_heads, length, D), dtype), Buffer((all_heads, length, D), dtype),
-                     Buffer((all_heads, length, V), dtype), Buffer((all_heads, length, V), dtype, output=True), length, heads,
+                     Buffer((all_heads, length, V), dtype), Buffer((all_heads, length, V), dtype, output=True),
+                     length, heads,
                      scale],
                     DECAY=decay, CHUNK=chunk, D=D, DV=columns, num_warps=num_warps, num_stages=num_stages)
 
@@ -57,14 +59,16 @@ def linear_attention_case(dtype, batch, heads, length, D, V, decay=False, chunk=
         results = []
         for head in range(all_heads):
             gamma = 1 - 2.0 ** (-5 - head % heads) if decay else 1.0
-            weights = scale * (a.q[head] @ a.k[head].T) * torch.where(distance >= 0, gamma ** distance.clamp_min(0), 0.0)
+            fade = torch.where(distance >= 0, gamma ** distance.clamp_min(0), 0.0)
+            weights = scale * (a.q[head] @ a.k[head].T) * fade
             results.append(weights @ a.v[head])
         return torch.stack(results)
 
     steps = length // chunk
     operations = 2 * all_heads * steps * (chunk * chunk * (D * (V // columns) + V) + 2 * chunk * D * V)
-    return Case(f"{'retention' if decay else 'linear_attention'}_{dtype}_{batch}x{heads}x{length}x{D}x{V}", "linear attention",
-                launch, reference, operations=operations, unit=KINDS[dtype].unit, tolerance=through(dtype, dtype, length))
+    return Case(f"{'retention' if decay else 'linear_attention'}_{dtype}_{batch}x{heads}x{length}x{D}x{V}",
+                "linear attention", launch, reference, operations=operations, unit=KINDS[dtype].unit,
+                tolerance=through(dtype, dtype, length))
 
 
 @triton.jit
@@ -152,7 +156,8 @@ def chunk_state_case(dtype, batch, length, heads, P, N, chunk=256, BK=64, num_wa
         return torch.einsum("zcihp,zcin->zchpn", x * weight[..., None], b)
 
     return Case(f"chunk_state_{dtype}_{batch}x{length}x{heads}x{P}x{N}", "state-space chunks", launch, reference,
-                operations=2 * batch * length * heads * P * N, unit=KINDS[dtype].unit, tolerance=through(dtype, "f32", chunk))
+                operations=2 * batch * length * heads * P * N, unit=KINDS[dtype].unit,
+                tolerance=through(dtype, "f32", chunk))
 
 
 def chunk_scan_case(dtype, batch, length, heads, P, N, chunk=256, BM=64, BK=64, num_warps=4, num_stages=2):
@@ -172,7 +177,8 @@ def chunk_scan_case(dtype, batch, length, heads, P, N, chunk=256, BM=64, BK=64, 
         products = c @ b.transpose(-1, -2)
         for head in range(heads):
             here = fade[..., head]
-            weights = products * (here[..., :, None] - here[..., None, :]).exp().where(lower, 0.0) * dt[..., None, :, head]
+            weights = products * (here[..., :, None] - here[..., None, :]).exp().where(lower, 0.0)
+            weights = weights * dt[..., None, :, head]
             out[..., head, :] += weights @ x[..., head, :]
             out[..., head, :] += here.exp()[..., None] * (c @ a.states[:, :, head].transpose(-1, -2))
         return y
@@ -202,11 +208,13 @@ def two_layers(x, first, second, y, rows_of_x, scale, D: tl.constexpr, H: tl.con
 def two_layers_case(kind, rows, D, H, tile=(128, 64), num_warps=8, num_stages=2):
     dtype, scale = KINDS[kind].dtype, D**-0.5
     launch = Launch(two_layers, triton.cdiv(rows, tile[0]),
-                    [operand(kind, rows, D), operand(kind, D, H), operand(kind, H, D), Buffer((rows, D), dtype, output=True),
+                    [operand(kind, rows, D), operand(kind, D, H), operand(kind, H, D),
+                     Buffer((rows, D), dtype, output=True),
                      rows, scale],
                     D=D, H=H, BM=tile[0], BH=tile[1], num_warps=num_warps, num_stages=num_stages)
     return Case(f"two_layers_{kind}_{rows}x{D}x{H}", "two layers", launch,
-                lambda a: (scale * (a.x @ a.first)).relu() @ a.second, operations=4 * rows * D * H, unit=KINDS[kind].unit,
+                lambda a: (scale * (a.x @ a.first)).relu() @ a.second, operations=4 * rows * D * H,
+                unit=KINDS[kind].unit,
                 tolerance=tf32_or(kind, through(dtype, dtype, H)))
 
 
@@ -217,8 +225,8 @@ def tf32_or(kind, tolerance):
 
 @triton.jit
 def gram_product(x, y, length, N: tl.constexpr, BK: tl.constexpr):
-    """(X Xᵀ) X for each of many matrices N × length, as in iterations towards an orthogonal matrix: first X Xᵀ, which
-    stays in registers, then its product with X."""
+    """(X Xᵀ) X for each of many matrices N × length, as in iterations towards an orthogonal matrix: first X Xᵀ,
+    which stays in registers, then its product with X."""
     begin = tl.program_id(0).to(tl.int64) * N * length
     n = tl.arange(0, N)
     k = tl.arange(0, BK)
@@ -265,6 +273,8 @@ def small():
     return [
         linear_attention_case("f16", 1, 2, 64, 32, 32, chunk=32, columns=32),
         linear_attention_case("bf16", 1, 2, 96, 32, 32, decay=True, chunk=32, columns=16),
-        chunk_state_case("f16", 1, 64, 2, 32, 32, chunk=32, BK=16), chunk_scan_case("bf16", 1, 64, 2, 32, 32, chunk=64, BM=32, BK=16),
-        two_layers_case("f16", 70, 32, 64, tile=(32, 32), num_warps=4), two_layers_case("tf32", 40, 16, 32, tile=(32, 16)),
+        chunk_state_case("f16", 1, 64, 2, 32, 32, chunk=32, BK=16),
+        chunk_scan_case("bf16", 1, 64, 2, 32, 32, chunk=64, BM=32, BK=16),
+        two_layers_case("f16", 70, 32, 64, tile=(32, 32), num_warps=4),
+        two_layers_case("tf32", 40, 16, 32, tile=(32, 16)),
         gram_case("bf16", 2, 32, 64, BK=32)]

@@ -62,7 +62,8 @@ def convolution_case(kind, batch, height, width, channels, out_channels, kernel=
     launch = Launch(convolution, (triton.cdiv(pixels, tile[0]), triton.cdiv(out_channels, tile[1])),
                     [Buffer(image, known.dtype, numbers(kind, image)),
                      operand(kind, channels, out_channels, batch=(kernel, kernel)), Buffer(out_channels, known.dtype),
-                     Buffer((batch, out_height, out_width, out_channels), known.out, output=True), pixels, height, width,
+                     Buffer((batch, out_height, out_width, out_channels), known.out, output=True), pixels, height,
+                     width,
                      channels, out_height, out_width, out_channels],
                     KERNEL=kernel, STRIDE=stride, PADDING=padding, BM=tile[0], BN=tile[1], BK=tile[2], RELU=relu,
                     num_warps=num_warps, num_stages=num_stages)
@@ -76,7 +77,8 @@ def convolution_case(kind, batch, height, width, channels, out_channels, kernel=
     depth = kernel * kernel * channels
     return Case(f"convolution_{kind}_{batch}x{height}x{width}x{channels}_to_{out_channels}_window_{kernel}"
                 + (f"_stride_{stride}" if stride > 1 else ""), "convolution", launch, reference,
-                operations=2 * pixels * out_channels * depth, unit=known.unit, tolerance=multiplied(kind, known.out, depth))
+                operations=2 * pixels * out_channels * depth, unit=known.unit,
+                tolerance=multiplied(kind, known.out, depth))
 
 
 @triton.jit
@@ -113,7 +115,8 @@ def gradient_case(kind, batch, height, width, channels, out_channels, kernel=3, 
                     (triton.cdiv(channels, tile[0]), triton.cdiv(out_channels, tile[1]), kernel * kernel * split),
                     [Buffer((batch, height, width, channels), known.dtype),
                      Buffer((batch, out_height, out_width, out_channels), known.dtype),
-                     Buffer((kernel, kernel, channels, out_channels), "f32", "zeros", output=True), pixels, height, width,
+                     Buffer((kernel, kernel, channels, out_channels), "f32", "zeros", output=True), pixels, height,
+                     width,
                      channels, out_height, out_width, out_channels],
                     KERNEL=kernel, STRIDE=stride, PADDING=padding, SPLIT=split, BM=tile[0], BN=tile[1], BK=tile[2],
                     num_warps=num_warps, num_stages=num_stages)
@@ -148,6 +151,8 @@ def cases():
 def small():
     tile = {"tile": (32, 32, 16), "num_warps": 4}
     return [
-        convolution_case("f16", 1, 9, 7, 20, 24, **tile), convolution_case("bf16", 1, 8, 8, 16, 32, stride=2, relu=True, **tile),
-        convolution_case("tf32", 1, 6, 6, 16, 16, kernel=1, **tile), convolution_case("f16", 1, 12, 12, 3, 16, kernel=7, stride=2, **tile),
+        convolution_case("f16", 1, 9, 7, 20, 24, **tile),
+        convolution_case("bf16", 1, 8, 8, 16, 32, stride=2, relu=True, **tile),
+        convolution_case("tf32", 1, 6, 6, 16, 16, kernel=1, **tile),
+        convolution_case("f16", 1, 12, 12, 3, 16, kernel=7, stride=2, **tile),
         gradient_case("f16", 1, 6, 7, 20, 24, split=2, **tile)]

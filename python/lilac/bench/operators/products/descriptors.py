@@ -27,12 +27,15 @@ def described_matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: t
 
 def described_case(kind, layout, M, N, K, tile=(128, 256, 64), num_warps=8, num_stages=3):
     known, (BM, BN, BK) = KINDS[kind], tile
-    right = Buffer((K, N), known.dtype, block=(BK, BN)) if layout == "N" else Buffer((N, K), known.dtype, block=(BN, BK))
+    shape, block = ((K, N), (BK, BN)) if layout == "N" else ((N, K), (BN, BK))
+    right = Buffer(shape, known.dtype, block=block)
     launch = Launch(described_matmul, tiles(M, N, tile),
-                    [Buffer((M, K), known.dtype, block=(BM, BK)), right, Buffer((M, N), known.out, output=True, block=(BM, BN)),
+                    [Buffer((M, K), known.dtype, block=(BM, BK)), right,
+                     Buffer((M, N), known.out, output=True, block=(BM, BN)),
                      M, N, K],
                     BM=BM, BN=BN, BK=BK, TRANSPOSED=layout == "T", num_warps=num_warps, num_stages=num_stages)
-    return Case(f"described_matmul_{kind}_N{layout}_{M}x{N}x{K}", "descriptors", launch, lambda a: a.a @ matrix(a.b, layout),
+    return Case(f"described_matmul_{kind}_N{layout}_{M}x{N}x{K}", "descriptors", launch,
+                lambda a: a.a @ matrix(a.b, layout),
                 operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K))
 
 
@@ -63,9 +66,11 @@ class WithScratch(Launch):
 def made_case(kind, M, N, K, tile=(128, 256, 64), num_warps=8, num_stages=3, programs=PROCESSORS):
     known, programs = KINDS[kind], min(programs, tiles(M, N, tile))
     launch = WithScratch(made_descriptors, programs,
-                         [Buffer((M, K), known.dtype), Buffer((N, K), known.dtype), Buffer((M, N), known.out, output=True),
+                         [Buffer((M, K), known.dtype), Buffer((N, K), known.dtype),
+                          Buffer((M, N), known.out, output=True),
                           M, N, K],
-                         BM=tile[0], BN=tile[1], BK=tile[2], PROGRAMS=programs, num_warps=num_warps, num_stages=num_stages)
+                         BM=tile[0], BN=tile[1], BK=tile[2], PROGRAMS=programs, num_warps=num_warps,
+                         num_stages=num_stages)
     return Case(f"made_descriptors_{kind}_{M}x{N}x{K}", "descriptors", launch, lambda a: a.a @ a.b.T,
                 operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K))
 
@@ -112,10 +117,12 @@ def attention_case(dtype, heads, length, D, causal, tile=(128, 64), num_warps=8,
         import torch
 
         seen = seen_by(length, a.q.device, causal)
-        results = [attended(*(t.view(heads, length, D)[head] for t in (a.q, a.k, a.v)), scale, seen) for head in range(heads)]
+        results = [attended(*(t.view(heads, length, D)[head] for t in (a.q, a.k, a.v)), scale, seen)
+                   for head in range(heads)]
         return {"o": torch.cat([o for o, _ in results]), "lse": torch.stack([one for _, one in results])}
 
-    return Case(f"described_attention_{dtype}_d{D}_{'causal' if causal else 'full'}_{heads}x{length}", "descriptors", launch,
+    return Case(f"described_attention_{dtype}_d{D}_{'causal' if causal else 'full'}_{heads}x{length}",
+                "descriptors", launch,
                 reference, operations=4 * heads * scores(length, causal) * D, unit=KINDS[dtype].unit,
                 tolerance={"o": through(dtype, dtype, length), "lse": within("f32", 4096)})
 

@@ -80,7 +80,8 @@ def linear_case(kind, layout, M, N, K, activation="none", bias=True, residual=Fa
         result = activation_of(result + a.bias if bias else result, activation)
         return result + a.residual if residual else result
 
-    parts = [name for name, used in (("bias", bias), (activation, activation != "none"), ("residual", residual)) if used]
+    possible = (("bias", bias), (activation, activation != "none"), ("residual", residual))
+    parts = [name for name, used in possible if used]
     return Case(f"linear_{'_'.join(parts)}_{kind}_{M}x{N}x{K}", "matmul with epilogue", launch, reference,
                 operations=2 * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, KINDS[kind].dtype, K + 32))
 
@@ -96,7 +97,8 @@ def addmm(a, b, c, out, M, N, K, alpha, beta, BM: tl.constexpr, BN: tl.constexpr
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, K, BK):
         inside = k + depth < K
-        left = tl.load(a + rows[:, None] * K + (k + depth)[None, :], mask=(rows < M)[:, None] & inside[None, :], other=0.0)
+        left = tl.load(a + rows[:, None] * K + (k + depth)[None, :], mask=(rows < M)[:, None] & inside[None, :],
+                       other=0.0)
         right = tl.load(b + (k + depth)[:, None] * N + columns[None, :], mask=inside[:, None] & (columns < N)[None, :],
                         other=0.0)
         total = tl.dot(left, right, total)

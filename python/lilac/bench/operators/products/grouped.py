@@ -189,7 +189,8 @@ def experts_case(kind, tokens, experts, top, N, K, tile=(64, 128, 64), num_warps
         return Buffer(len(numbers), "i32", lambda torch, generator, device: torch.tensor(numbers, device=device))
 
     launch = Launch(expert_matmul, (len(expert_of), N // tile[1]),
-                    [operand(kind, tokens, K), operand(kind, K, N, "T", batch=(experts,)), Buffer(pairs, "f32", "uniform"),
+                    [operand(kind, tokens, K), operand(kind, K, N, "T", batch=(experts,)),
+                     Buffer(pairs, "f32", "uniform"),
                      Buffer((pairs, N), known.out, output=True), listed(chosen), listed(expert_of), pairs, N, K],
                     TOP=top, BM=tile[0], BN=tile[1], BK=tile[2], num_warps=num_warps, num_stages=num_stages)
 

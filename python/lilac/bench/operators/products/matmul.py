@@ -141,6 +141,8 @@ def small():
     made = [matmul_case(kind, layout, 64, 64, 64, tile=(32, 64, 32), num_warps=4)
             for kind in ("f16", "bf16", "f8e4m3", "f8e5m2", "i8") for layout in ("NN", "NT")]
     return made + [
-        matmul_case("tf32", "NN", 64, 64, 32, tile=(32, 32, 16)), matmul_case("f32", "TN", 32, 32, 32, tile=(32, 32, 16)),
+        matmul_case("tf32", "NN", 64, 64, 32, tile=(32, 32, 16)),
+        matmul_case("f32", "TN", 32, 32, 32, tile=(32, 32, 16)),
         matmul_case("f16", "TT", 64, 128, 64, tile=(64, 128, 32), num_warps=4),
-        matmul_case("f16", "TN", 75, 50, 41, tile=(32, 32, 16)), matmul_case("bf16", "NT", 1, 70, 65, tile=(16, 32, 32))]
+        matmul_case("f16", "TN", 75, 50, 41, tile=(32, 32, 16)),
+        matmul_case("bf16", "NT", 1, 70, 65, tile=(16, 32, 32))]

@@ -40,7 +40,8 @@ def weight_only_case(kind, stored, layout, M, N, K, group=0, tile=(64, 128, 64),
     dtype = KINDS[kind].dtype
     launch = Launch(weight_only, tiles(M, N, tile),
                     [operand(kind, M, K), Buffer((K, N) if layout == "N" else (N, K), stored, small_integers(stored)),
-                     Buffer((K // group, N) if group else N, dtype, "uniform"), Buffer((M, N), dtype, output=True), M, N, K],
+                     Buffer((K // group, N) if group else N, dtype, "uniform"), Buffer((M, N), dtype, output=True),
+                     M, N, K],
                     GROUP=group, BM=tile[0], BN=tile[1], BK=tile[2], COLUMNS=layout == "T", num_warps=num_warps,
                     num_stages=num_stages)
 
@@ -84,7 +85,8 @@ def int4_weight_only(x, weight, scales, y, M, N, K, GROUP: tl.constexpr, BM: tl.
 def int4_case(kind, M, N, K, group=0, tile=(64, 128, 64), num_warps=4, num_stages=3):
     dtype = KINDS[kind].dtype
     launch = Launch(int4_weight_only, tiles(M, N, tile),
-                    [operand(kind, M, K), Buffer((K // 2, N), "i8"), Buffer((K // group, N) if group else 16, dtype, "uniform"),
+                    [operand(kind, M, K), Buffer((K // 2, N), "i8"),
+                     Buffer((K // group, N) if group else 16, dtype, "uniform"),
                      Buffer((M, N), dtype, output=True), M, N, K],
                     GROUP=group, BM=tile[0], BN=tile[1], BK=tile[2], num_warps=num_warps, num_stages=num_stages)
 
@@ -221,7 +223,8 @@ def quantizing_case(M, N, K, tile=(128, 128, 128), num_warps=8, num_stages=3):
         scaled = a.x.float() * (448.0 / largest.float())
         return (scaled.to(torch.float8_e4m3fn).double() @ a.weight.T) * (largest / 448) * a.scale_w
 
-    return Case(f"quantizing_matmul_{M}x{N}x{K}", "scaled matmul", launch, reference, operations=2 * M * N * K, unit="f8",
+    return Case(f"quantizing_matmul_{M}x{N}x{K}", "scaled matmul", launch, reference, operations=2 * M * N * K,
+                unit="f8",
                 tolerance=multiplied("f8e4m3", "bf16", K) + K**-0.5)
 
 
@@ -261,8 +264,10 @@ def cases():
 def small():
     tile = {"tile": (32, 32, 32), "num_warps": 4}
     return [
-        weight_only_case("bf16", "i8", "N", 20, 64, 64, **tile), weight_only_case("f16", "i8", "T", 32, 64, 64, group=32, **tile),
-        weight_only_case("bf16", "i16", "T", 32, 32, 64, **tile), weight_only_case("bf16", "f8e4m3", "N", 32, 32, 64, **tile),
+        weight_only_case("bf16", "i8", "N", 20, 64, 64, **tile),
+        weight_only_case("f16", "i8", "T", 32, 64, 64, group=32, **tile),
+        weight_only_case("bf16", "i16", "T", 32, 32, 64, **tile),
+        weight_only_case("bf16", "f8e4m3", "N", 32, 32, 64, **tile),
         weight_only_case("f16", "f8e5m2", "T", 32, 64, 64, **tile), int4_case("bf16", 20, 64, 64, **tile),
         int4_case("f16", 32, 32, 128, group=64, **tile), scaled_case("f8e4m3", 50, 40, 64, **tile),
         scaled_case("f8e5m2", 32, 32, 64, rows=False, **tile), scaled_case("i8", 50, 40, 64, bias=True, **tile),

@@ -68,7 +68,8 @@ def numbers(tensor, form):
 
 def scaled(tensor, exponents, form):
     value = numbers(tensor, form)
-    return value if form in ("f16", "bf16") else value * (2.0 ** (exponents.double() - 127)).repeat_interleave(SHARED, 1)
+    return value if form in ("f16",
+                             "bf16") else value * (2.0 ** (exponents.double() - 127)).repeat_interleave(SHARED, 1)
 
 
 def scaled_case(left, right, M, N, K, tile=(128, 128, 64), num_warps=8, num_stages=3):
@@ -76,7 +77,8 @@ def scaled_case(left, right, M, N, K, tile=(128, 128, 64), num_warps=8, num_stag
     launch = Launch(scaled_product, tiles(M, N, tile),
                     [stored(left, M, K), scales(left, M, K), stored(right, N, K), scales(right, N, K),
                      Buffer((M, N), "bf16", output=True), M, N, K],
-                    FORMAT_A=shown.get(left, left), FORMAT_B=shown.get(right, right), BM=tile[0], BN=tile[1], BK=tile[2],
+                    FORMAT_A=shown.get(left, left), FORMAT_B=shown.get(right, right), BM=tile[0], BN=tile[1],
+                    BK=tile[2],
                     num_warps=num_warps, num_stages=num_stages)
     # The GPUs before sm_100 multiply what the formats hold as f16 or bf16.
     return Case(f"dot_scaled_{left}_{right}_{M}x{N}x{K}", "dot_scaled", launch,

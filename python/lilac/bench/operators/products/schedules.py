@@ -25,7 +25,8 @@ def persistent_matmul(a, b, c, M, N, K, stride_bk, stride_bn, BM: tl.constexpr, 
         for k in range(0, tl.cdiv(K, BK)):
             at = k * BK + depth
             left = tl.load(a + a_rows[:, None] * K + at[None, :], mask=at[None, :] < K, other=0.0)
-            right = tl.load(b + at[:, None] * stride_bk + b_columns[None, :] * stride_bn, mask=at[:, None] < K, other=0.0)
+            right = tl.load(b + at[:, None] * stride_bk + b_columns[None, :] * stride_bn, mask=at[:, None] < K,
+                            other=0.0)
             total = tl.dot(left, right, total)
         mask = (rows < M)[:, None] & (columns < N)[None, :]
         tl.store(c + rows[:, None] * N + columns[None, :], total.to(c.dtype.element_ty), mask=mask)
@@ -148,7 +149,8 @@ def batched_case(kind, layout, batch, M, N, K, tile=(128, 128, 64), num_warps=8,
                      Buffer((batch, M, N), KINDS[kind].out, output=True), M, N, K, M * K, 0 if shared else K * N,
                      *strides(K, N, layout)],
                     BM=tile[0], BN=tile[1], BK=tile[2], num_warps=num_warps, num_stages=num_stages)
-    return Case(f"batched_matmul_{kind}_N{layout}_{batch}x{M}x{N}x{K}" + ("_shared" if shared else ""), "batched matmul",
+    return Case(f"batched_matmul_{kind}_N{layout}_{batch}x{M}x{N}x{K}" + ("_shared" if shared else ""),
+                "batched matmul",
                 launch, lambda a: a.a @ matrix(a.b, layout), operations=2 * batch * M * N * K, unit=KINDS[kind].unit,
                 tolerance=multiplied(kind, KINDS[kind].out, K))
 
@@ -205,7 +207,8 @@ def cases():
 def small():
     tile = {"tile": (32, 32, 32), "num_warps": 4}
     return [
-        persistent_case("f16", "N", 96, 80, 64, programs=3, **tile), persistent_case("f8e4m3", "T", 64, 64, 50, programs=2, **tile),
+        persistent_case("f16", "N", 96, 80, 64, programs=3, **tile),
+        persistent_case("f8e4m3", "T", 64, 64, 50, programs=2, **tile),
         split_case("f16", "N", 40, 64, 200, 3, **tile), split_case("bf16", "T", 16, 64, 128, 2, tile=(16, 64, 32)),
         stream_case("f16", 96, 70, 100, programs=5, **tile), batched_case("f16", "N", 3, 40, 50, 70, **tile),
         batched_case("bf16", "T", 2, 64, 32, 64, shared=True, **tile), stacked_case("f16", 8, 4, 32, 16, 32),
