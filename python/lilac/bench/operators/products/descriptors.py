@@ -56,11 +56,11 @@ def made_descriptors(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: t
 class WithScratch(Launch):
     """A kernel that makes descriptors needs memory for them under Triton."""
 
-    def __call__(self):
+    def make(self, seed=0, device="cuda"):
         import torch
 
-        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
-        return super().__call__()
+        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device=device))
+        super().make(seed, device)
 
 
 def made_case(kind, M, N, K, tile=(128, 256, 64), num_warps=8, num_stages=3, programs=PROCESSORS):
