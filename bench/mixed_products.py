@@ -236,12 +236,17 @@ def launched(case, compiler):
     return None if (found == expected).all() else wrong(found, expected)
 
 
+def be_quiet():
+    """In a process of the pool: where Triton fails, MLIR prints the module to the standard error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def together(chosen, compilers, options):
     """{(case, compiler): None or why it fails}"""
     jobs = [(case, compiler, options.simulator) for compiler in compilers for case in chosen]
     found = {}
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, mp_context=context, initializer=be_quiet) as pool:
         for job, why in zip(jobs, pool.map(attempt, jobs, chunksize=8)):
             found[job[:2]] = why
     if options.simulator or options.compile_only:
@@ -265,14 +270,11 @@ def counted(found, compilers):
 def markdown(table, compilers):
     lines = ["| pair | cases | " + " | ".join(compilers) + " | the paper's Triton | with linear layouts |",
              "|---|---:|" + "---:|" * (len(compilers) + 2)]
-    total = dict.fromkeys(("cases", *compilers), 0)
-    for title in PAPER:
-        if title in table:
-            row, paper = table[title], PAPER[title]
-            cells = [row["cases"], *(row[one] for one in compilers), f"{paper[0]}/{paper[2]}", f"{paper[1]}/{paper[2]}"]
-            lines.append(f"| {title} | " + " | ".join(map(str, cells)) + " |")
-            total = {key: total[key] + row[key] for key in total}
-    lines.append("| all | " + " | ".join(str(total[key]) for key in total) + " | 366/784 | 784/784 |")
+    rows = [(title, *(table[title][key] for key in ("cases", *compilers)), *PAPER[title]) for title in PAPER
+            if title in table]
+    rows.append(("all", *map(sum, list(zip(*rows))[1:])))
+    for *cells, before, after, count in rows:
+        lines.append("| " + " | ".join(map(str, cells)) + f" | {before}/{count} | {after}/{count} |")
     return "\n".join(lines)
 
 
