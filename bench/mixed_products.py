@@ -16,7 +16,7 @@ alone, if i32/f32 is counted under i32/f64, and i64/f64 under i64/f32, which the
     i16    32 shapes, 224 cases         i64    16 shapes, 112 cases
 
 The choice here: M and N are each 16, 32, 64 or 128, and K is 32; for i16 also 64, for i8 also 64 and 128. The
-number of warps is 1, 2, 4 or 8, in turn.
+number of warps is 1, 2, 4 or 8, in turn, but no warp has more than 2048 sums (which would spill).
 
 By default on a GPU under lilac and Triton (PyTorch needed), compiled in parallel before. --simulator runs lilac's
 kernels on its simulator, and --compile-only compiles under both: neither needs a GPU or PyTorch. Exit status 1 if a
@@ -44,6 +44,7 @@ import triton.language as tl
 
 DEPTHS = {"i8": (32, 64, 128), "i16": (32, 64), "i32": (32,), "i64": (32,)}
 SIDES = (16, 32, 64, 128)
+MOST_SUMS = 2048  # of a warp
 # The paper's name, and its name of the pairs whose integer it has no row for.
 FLOATS = {"f16": "f16", "bf16": "f16", "f32": "f32", "f64": "f64", "e4m3": "f8", "e5m2": "f8", "e4b15": "f8"}
 ELSEWHERE = {"i32/f32": "i32/f64", "i64/f64": "i64/f32"}
@@ -110,7 +111,7 @@ def cases():
         for number, (K, M, N) in enumerate(itertools.product(DEPTHS[integer], SIDES, SIDES)):
             # Neither the order nor the number of warps has the period of M or N.
             left, warps = (number // 4 + number) % 2 == 1, (1, 2, 4, 8)[(number // 3 + number) % 4]
-            made.append(Case(integer, float, M, N, K, left, warps))
+            made.append(Case(integer, float, M, N, K, left, max(warps, M * N // MOST_SUMS)))
     return made
 
 
