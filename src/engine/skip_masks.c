@@ -12,7 +12,7 @@
  * In attention with a causal mask, or with a length that is no multiple of the tile, the mask changes
  * something in few iterations only, but costs two or three instructions for each element in all of them.
  *
- * The operands of the comparison are sums of uniform scalars, ranges and constants of type i32. Their bounds
+ * A mask may be a conjunction of comparisons. Their operands are sums of uniform scalars, ranges and constants of type i32. Their bounds
  * are computed in 64 bits. A sum of 32 bits that wraps is no bound, so the branch is taken only where the
  * bounds are numbers of 32 bits. Only masks in loops with products of matrices that have LEAST elements in
  * a thread: elsewhere memory binds. */
@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-enum { LEAST = 8, MOST_TERMS = 8, MOST_DEPTH = 16 };
+enum { LEAST = 8, MOST_TERMS = 8, MOST_DEPTH = 16, MOST_CONDITIONS = 4 };
 
 /* A sum of scalars and a number between two constants. */
 typedef struct bounds {
@@ -91,7 +91,7 @@ static lilac_tile_value *emit_bound(const lilac_emitter *e, const bounds *b, boo
 
 /* ---- which selects --------------------------------------------------------------------------- */
 
-/* The comparison a >= b or a > b that the mask is, with its operands in this order. */
+/* The comparison as a >= b or a > b, with its operands in this order. */
 static bool read_comparison(const lilac_tile_op *op, lilac_tile_value **larger,
                             lilac_tile_value **smaller, bool *strict) {
     const lilac_tile_attribute *predicate = lilac_tile_find(&op->attributes, "predicate");
@@ -108,6 +108,43 @@ static bool read_comparison(const lilac_tile_op *op, lilac_tile_value **larger,
         }
     }
     return false;
+}
+
+/* A comparison that a mask is made of, larger >= smaller or larger > smaller. */
+typedef struct condition {
+    bounds larger, smaller;
+    bool strict;
+} condition;
+
+/* Adds the comparisons of which the mask is the conjunction. False: it is something else. */
+static bool add_conditions(condition *conditions, uint32_t *count, const lilac_tile_value *mask,
+                           uint32_t depth) {
+    const lilac_tile_op *op = mask->op;
+    if (op == NULL || depth == 0) {
+        return false;
+    }
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_ANDI:
+        return add_conditions(conditions, count, op->operands[0].value, depth - 1) &&
+               add_conditions(conditions, count, op->operands[1].value, depth - 1);
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+        return add_conditions(conditions, count, op->operands[0].value, depth - 1);
+    case LILAC_TILE_OP_ARITH_CMPI:
+        break;
+    default:
+        return false;
+    }
+    lilac_tile_value *larger, *smaller;
+    condition *c = &conditions[*count];
+    if (*count == MOST_CONDITIONS || lilac_tile_element_bits(op->operands[0].value->type) != 32 ||
+        !read_comparison(op, &larger, &smaller, &c->strict)) {
+        return false;
+    }
+    c->larger = c->smaller = (bounds){0};
+    (*count)++;
+    return add_bounds(&c->larger, larger, MOST_DEPTH) && add_bounds(&c->smaller, smaller, MOST_DEPTH);
 }
 
 static bool has_product(const lilac_tile_block *body) {
@@ -148,20 +185,27 @@ static lilac_tile_op *append_yield(const skipping *s, lilac_tile_block *block,
     return yield;
 }
 
-static void skip(skipping *s, lilac_tile_op *select, const bounds *larger, const bounds *smaller,
-                 bool strict) {
-    const lilac_emitter e = {.module = s->module, .place = select};
-    const lilac_tile_type *wide = lilac_tile_scalar(s->module, LILAC_I64);
+/* Is the comparison true for all elements? */
+static lilac_tile_value *emit_test(const lilac_emitter *e, const condition *c) {
+    const lilac_tile_type *wide = lilac_tile_scalar(e->module, LILAC_I64);
     lilac_tile_value *tests[3] = {
-        lilac_emit_compare(&e, strict ? "sgt" : "sge", emit_bound(&e, larger, false),
-                           emit_bound(&e, smaller, true)),
-        lilac_emit_compare(&e, "sle", emit_bound(&e, larger, true),
-                           lilac_emit_integer(&e, wide, INT32_MAX)),
-        lilac_emit_compare(&e, "sge", emit_bound(&e, smaller, false),
-                           lilac_emit_integer(&e, wide, INT32_MIN))};
-    lilac_tile_value *all = lilac_emit_binary(
-        &e, LILAC_TILE_OP_ARITH_ANDI,
-        lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_ANDI, tests[0], tests[1]), tests[2]);
+        lilac_emit_compare(e, c->strict ? "sgt" : "sge", emit_bound(e, &c->larger, false),
+                           emit_bound(e, &c->smaller, true)),
+        lilac_emit_compare(e, "sle", emit_bound(e, &c->larger, true),
+                           lilac_emit_integer(e, wide, INT32_MAX)),
+        lilac_emit_compare(e, "sge", emit_bound(e, &c->smaller, false),
+                           lilac_emit_integer(e, wide, INT32_MIN))};
+    lilac_tile_value *both =
+        lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, tests[0], tests[1]);
+    return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, both, tests[2]);
+}
+
+static void skip(skipping *s, lilac_tile_op *select, const condition *conditions, uint32_t count) {
+    const lilac_emitter e = {.module = s->module, .place = select};
+    lilac_tile_value *all = emit_test(&e, &conditions[0]);
+    for (uint32_t i = 1; i < count; i++) {
+        all = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_ANDI, all, emit_test(&e, &conditions[i]));
+    }
     const lilac_tile_type *type = select->results[0].type;
     lilac_tile_op *branch = lilac_tile_op_create(s->module, LILAC_TILE_OP_SCF_IF, 1, &all, 1, &type,
                                                  2, select->location);
@@ -178,15 +222,12 @@ static void skip(skipping *s, lilac_tile_op *select, const bounds *larger, const
 }
 
 static void visit_select(skipping *s, lilac_tile_op *op) {
-    const lilac_tile_op *mask = op->operands[0].value->op;
-    lilac_tile_value *values[2];
-    bounds larger = {0}, smaller = {0};
-    bool strict;
-    if (mask != NULL && mask->code == LILAC_TILE_OP_ARITH_CMPI && mask->parent == s->body &&
-        is_large(op->results[0].type) && lilac_tile_element_bits(mask->operands[0].value->type) == 32 &&
-        read_comparison(mask, &values[0], &values[1], &strict) &&
-        add_bounds(&larger, values[0], MOST_DEPTH) && add_bounds(&smaller, values[1], MOST_DEPTH)) {
-        skip(s, op, &larger, &smaller, strict);
+    const lilac_tile_value *mask = op->operands[0].value;
+    condition conditions[MOST_CONDITIONS];
+    uint32_t count = 0;
+    if (mask->op != NULL && mask->op->parent == s->body && is_large(op->results[0].type) &&
+        lilac_tile_is_tensor(mask->type) && add_conditions(conditions, &count, mask, MOST_DEPTH)) {
+        skip(s, op, conditions, count);
     }
 }
 
