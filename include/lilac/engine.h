@@ -162,6 +162,15 @@ lilac_engine_assert_divisors(lilac_tile_module *module, const lilac_target *targ
 LILAC_API LILAC_MUST_USE bool lilac_engine_rotate_products(lilac_tile_module *module,
                                                            const lilac_target *target,
                                                            bool *changed);
+/* Executes products of what an iteration computed in the next iteration, where pipeline_loops has marked
+ * them. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_delay_products(lilac_tile_module *module,
+                                                          const lilac_target *target,
+                                                          bool *changed);
+/* Skips masks of tiles in loops with matrix products where bounds show that they are all true. Never
+ * fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_skip_masks(lilac_tile_module *module,
+                                                      const lilac_target *target, bool *changed);
 /* Delays the waits for products to the first use of their results. Never fails. Linear in the size of
  * the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_overlap_products(lilac_tile_module *module,

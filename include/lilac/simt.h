@@ -688,6 +688,12 @@ LILAC_API bool lilac_simt_opt_narrow_floats(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
+/* Addresses and conditions of asynchronous copies in loops become sums and conjunctions of an invariant value
+ * and one that is shared. */
+LILAC_API bool lilac_simt_opt_split_addresses(lilac_simt_kernel *kernel);
+/* Addresses of asynchronous copies that a loop advances by one step become sums of an invariant address and
+ * one carried offset. */
+LILAC_API bool lilac_simt_opt_share_increments(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
 /* Removes barriers for shared memory that order no conflicting accesses, because there are none or
  * because other barriers order them. Relies on the annotations of shared memory. */

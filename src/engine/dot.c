@@ -196,6 +196,24 @@ const lilac_layout *lilac_dot_operand_layout(assignment *a, const lilac_tile_op 
     return lilac_tile_intern_layout(a->module, &layout);
 }
 
+static bool in_order(const uint64_t *coordinates, uint32_t bits) {
+    for (uint32_t i = 0; i < bits; i++) {
+        if (coordinates[i] != UINT64_C(1) << i && coordinates[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Descriptors of wgmma read tiles in memory in the order of their coordinates. */
+static bool fits_memory(const lilac_plan_dot *plan, const lilac_tile_op *op) {
+    const bool a = !lilac_tile_is_tensor(op->operands[0].value->type);
+    const bool b = !lilac_tile_is_tensor(op->operands[1].value->type);
+    return (!a || in_order(plan->row, plan->row_bits)) &&
+           (!b || in_order(plan->column, plan->column_bits)) &&
+           ((!a && !b) || in_order(plan->inner, plan->inner_bits));
+}
+
 /* Tensor cores compute the product at the same rate in all layouts that fit their instruction. */
 int64_t lilac_price_dot(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
     lilac_plan_dot_problem problem;
@@ -222,7 +240,8 @@ int64_t lilac_price_dot(assignment *a, const lilac_tile_op *op, const lilac_layo
         operands[i] = &columns[i];
     }
     return lilac_plan_dot_init(&plan, &problem, unit, &shape, operands[0], operands[1], &columns[2],
-                               &why)
+                               &why) &&
+                   fits_memory(&plan, op)
                ? 0
                : PRICE_IMPOSSIBLE;
 }

@@ -66,11 +66,7 @@ lilac_tile_value *lilac_emit_i64(const lilac_emitter *e, lilac_tile_value *value
 
 void lilac_emit_attribute(const lilac_emitter *e, lilac_tile_op *op, const char *name,
                           int64_t value) {
-    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
-                                            .name = lilac_intern_string(e->module->context, name),
-                                            .type = lilac_tile_scalar(e->module, LILAC_I32),
-                                            .integer = value};
-    lilac_tile_set_attribute(e->module, &op->attributes, &attribute);
+    lilac_engine_set_integer(e->module, op, name, value);
 }
 
 void lilac_emit_keyword(const lilac_emitter *e, lilac_tile_op *op, const char *name,

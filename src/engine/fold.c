@@ -282,3 +282,12 @@ lilac_tile_op *lilac_engine_make_constant(lilac_tile_module *module, lilac_tile_
     lilac_tile_insert_before(place, op);
     return op;
 }
+
+void lilac_engine_set_integer(lilac_tile_module *module, lilac_tile_op *op, const char *name,
+                              int64_t value) {
+    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
+                                            .name = lilac_intern_string(module->context, name),
+                                            .type = lilac_tile_scalar(module, LILAC_I32),
+                                            .integer = value};
+    lilac_tile_set_attribute(module, &op->attributes, &attribute);
+}

@@ -124,4 +124,11 @@ void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint3
 void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a,
                              const lilac_axis_facts *b);
 
+/* Sets an attribute of type i32. (fold.c) */
+void lilac_engine_set_integer(lilac_tile_module *module, lilac_tile_op *op, const char *name,
+                              int64_t value);
+
+/* May delay_products delay the product? (delay_products.c) */
+bool lilac_engine_can_delay(const lilac_tile_op *loop, const lilac_tile_op *op);
+
 #endif

@@ -82,7 +82,23 @@ static bool uses(const lilac_tile_op *op, const lilac_tile_value *value) {
     return false;
 }
 
-/* May a product stay in flight over the operation? Not over stores to memory, waits and regions. */
+static bool is_pure(const lilac_tile_op *op) {
+    return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+}
+
+/* A conditional of one value for another (skip_masks)? */
+static bool is_pure_branch(const lilac_tile_op *op) {
+    bool pure = op->code == LILAC_TILE_OP_SCF_IF;
+    for (uint32_t r = 0; pure && r < op->region_count; r++) {
+        for (const lilac_tile_op *inner = op->regions[r]->first->first; pure && inner->next != NULL;
+             inner = inner->next) {
+            pure = is_pure(inner) && inner->region_count == 0;
+        }
+    }
+    return pure;
+}
+
+/* May a product stay in flight over the operation? Not over stores to memory, waits and loops. */
 static bool is_independent(const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
@@ -92,8 +108,12 @@ static bool is_independent(const lilac_tile_op *op) {
     case LILAC_TILE_OP_TT_LOAD:
         return true;
     default:
-        return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+        return is_pure(op) || (op->region_count == 2 && is_pure_branch(op));
     }
+}
+
+static bool stays_in_flight(const lilac_tile_op *product) {
+    return lilac_tile_find_integer(&product->attributes, "lilac.in_flight", 0) != 0;
 }
 
 static void visit_block(overlap *o, lilac_tile_block *block) {
@@ -101,7 +121,12 @@ static void visit_block(overlap *o, lilac_tile_block *block) {
     for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
         next = op->next;
         uint32_t count = is_independent(op) ? 0 : o->count;
-        for (uint32_t i = o->count; i > count; i--) {
+        if (next == NULL) { /* products that delay_products leaves in flight over the back edge */
+            while (count > 0 && stays_in_flight(o->flying[count - 1])) {
+                set_number(o, o->flying[--count], "isAsync", 1, true);
+            }
+        }
+        for (uint32_t i = o->count; next != NULL && i > count; i--) {
             if (uses(op, &o->flying[i - 1]->results[0])) {
                 count = i;
                 break;
@@ -118,15 +143,16 @@ static void visit_block(overlap *o, lilac_tile_block *block) {
 }
 
 static bool is_eligible(const lilac_tile_block *block) {
-    bool found = false;
+    bool found = false, waits = false, delayed = false;
     for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-        if (lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0 ||
-            op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT) {
+        if (lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0) {
             return false;
         }
+        waits |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT;
         found |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
+        delayed |= stays_in_flight(op);
     }
-    return found;
+    return found && (!waits || delayed);
 }
 
 static void visit_region(overlap *o, lilac_tile_region *region) {

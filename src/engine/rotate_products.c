@@ -12,7 +12,7 @@
  * Two values are rotated:
  *
  *     the result of a product whose accumulator the loop does not change, and from which the operand of a
- *     later product comes (attention: the scores)
+ *     later product comes, if delay_products cannot delay the later product
  *     the first operand of a product, in registers, if it is computed from a load (weights of few bits)
  *
  * Everything that they need must be pure operations, loads and memory for loaded tensors, and depend on
@@ -34,6 +34,7 @@ typedef struct rotation {
     uint32_t count;       /* operations of the slice */
     lilac_tile_op **ops;  /* in the order of the body */
     bool has_load;
+    bool delays; /* delay_products can delay a product of the loop */
     int64_t step;
 } rotation;
 
@@ -91,15 +92,27 @@ static bool mark(rotation *r, lilac_tile_value *value) {
     return true;
 }
 
+/* The allocation that a fence is for: the one in front of it, perhaps with transpositions of the memory
+ * between them. NULL: none. */
+static const lilac_tile_op *fenced_memory(const lilac_tile_op *op) {
+    const lilac_tile_op *memory = op->previous;
+    if (op->code != LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED) {
+        return NULL;
+    }
+    while (memory != NULL && memory->code == LILAC_TILE_OP_TTG_MEMDESC_TRANS) {
+        memory = memory->previous;
+    }
+    return memory != NULL && memory->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC ? memory : NULL;
+}
+
 static bool is_needed(const rotation *r, const lilac_tile_op *op) {
     for (uint32_t i = 0; i < op->result_count; i++) {
         if (r->needed[op->results[i].id]) {
             return true;
         }
     }
-    /* a fence follows the memory that it is for */
-    return op->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED && op->previous != NULL &&
-           op->previous->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && is_needed(r, op->previous);
+    const lilac_tile_op *memory = fenced_memory(op);
+    return memory != NULL && is_needed(r, memory);
 }
 
 /* Products in the slice: only the rotated value itself may be one. */
@@ -146,11 +159,10 @@ static lilac_tile_op *make(const rotation *r, lilac_tile_opcode code, uint32_t c
 
 /* a < b, before `place`. */
 static lilac_tile_value *below(const rotation *r, lilac_tile_value *a, lilac_tile_value *b,
-                               lilac_tile_op *place) {
+                               bool is_unsigned, lilac_tile_op *place) {
     lilac_tile_value *operands[2] = {a, b};
     lilac_tile_op *op = make(r, LILAC_TILE_OP_ARITH_CMPI, 2, operands,
                              lilac_tile_scalar(r->module, LILAC_I1), place);
-    const bool is_unsigned = lilac_tile_find(&r->loop->attributes, "unsignedCmp") != NULL;
     const lilac_tile_attribute predicate = {
         .kind = LILAC_TILE_ATTR_KEYWORD,
         .name = lilac_intern_string(r->module->context, "predicate"),
@@ -202,8 +214,9 @@ static lilac_tile_value *first_iteration(const rotation *r, lilac_tile_value *va
     for (uint32_t i = 0; i < lilac_tile_carried_count(loop); i++) {
         lilac_tile_map(mapping, lilac_tile_iteration_argument(loop, i), lilac_tile_init(loop, i));
     }
-    lilac_tile_value *exists =
-        below(r, lilac_tile_lower_bound(loop), lilac_tile_upper_bound(loop), loop);
+    const bool is_unsigned = lilac_tile_find(&loop->attributes, "unsignedCmp") != NULL;
+    lilac_tile_value *exists = below(r, lilac_tile_lower_bound(loop), lilac_tile_upper_bound(loop),
+                                     is_unsigned, loop);
     lilac_tile_value *made = copy_slice(r, mapping, exists, value, loop);
     lilac_tile_mapping_destroy(mapping);
     return made;
@@ -263,6 +276,27 @@ static bool advances_by_arithmetic(const rotation *r, const lilac_tile_value *va
     return true;
 }
 
+/* Removes the operations of the slice that nothing uses any more, then the fences without memory. */
+static void remove_unused(const rotation *r) {
+    for (uint32_t i = r->count; i-- > 0;) {
+        lilac_tile_op *op = r->ops[i];
+        bool used = op->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED;
+        for (uint32_t k = 0; k < op->result_count; k++) {
+            used |= op->results[k].uses != NULL;
+        }
+        if (!used) {
+            lilac_tile_remove(op);
+            r->ops[i] = NULL;
+        }
+    }
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (r->ops[i] != NULL && r->ops[i]->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED &&
+            fenced_memory(r->ops[i]) == NULL) {
+            lilac_tile_remove(r->ops[i]);
+        }
+    }
+}
+
 /* `first`: the operation of the body before which the next iteration is computed. */
 static void rotate(rotation *r, lilac_tile_value *value, lilac_tile_op *first) {
     lilac_tile_op *loop = r->loop;
@@ -273,10 +307,10 @@ static void rotate(rotation *r, lilac_tile_value *value, lilac_tile_op *first) {
     lilac_tile_value *next =
         &make(r, LILAC_TILE_OP_ARITH_ADDI, 2, sum, counter->type, first)->results[0];
     lilac_tile_value *left[2] = {lilac_tile_upper_bound(loop), counter};
-    /* counter + step < upper without overflow */
-    lilac_tile_value *exists = below(
-        r, lilac_tile_step(loop),
-        &make(r, LILAC_TILE_OP_ARITH_SUBI, 2, left, counter->type, first)->results[0], first);
+    /* counter + step < upper without overflow: upper - counter is positive, as an unsigned number */
+    lilac_tile_op *rest = make(r, LILAC_TILE_OP_ARITH_SUBI, 2, left, counter->type, first);
+    lilac_tile_value *exists =
+        below(r, lilac_tile_step(loop), &rest->results[0], true, first);
     map_next(r, mapping, first);
     lilac_tile_map(mapping, counter, next);
     lilac_tile_value *made = copy_slice(r, mapping, exists, value, first);
@@ -285,18 +319,7 @@ static void rotate(rotation *r, lilac_tile_value *value, lilac_tile_op *first) {
     lilac_tile_add_carried(r->module, loop, 1, &init);
     lilac_tile_replace_uses(value, lilac_tile_iteration_argument(loop, number));
     lilac_tile_set_next(loop, number, made);
-    for (uint32_t i = r->count; i-- > 0;) {
-        lilac_tile_op *op = r->ops[i];
-        bool used = op->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED &&
-                    op->previous != NULL && op->previous->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC &&
-                    op->previous->results[0].uses != NULL;
-        for (uint32_t k = 0; k < op->result_count; k++) {
-            used |= op->results[k].uses != NULL;
-        }
-        if (!used) {
-            lilac_tile_remove(op);
-        }
-    }
+    remove_unused(r);
 }
 
 /* ---- what is rotated ------------------------------------------------------------------------- */
@@ -328,7 +351,7 @@ static lilac_tile_value *choose(const rotation *r) {
         if (op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
             continue;
         }
-        if (!is_in_body(r, op->operands[2].value) &&
+        if (!r->delays && !is_in_body(r, op->operands[2].value) &&
             leads_to_product(r, &op->results[0], &budget)) {
             return &op->results[0];
         }
@@ -368,6 +391,9 @@ static bool visit_loop(rotation *r) {
         return false;
     }
     lilac_tile_walk(r->loop->regions[0], find_writes, &writes);
+    for (const lilac_tile_op *op = body->first->first; op != NULL; op = op->next) {
+        r->delays |= lilac_engine_can_delay(r->loop, op);
+    }
     lilac_tile_value *value = writes ? NULL : choose(r);
     if (value == NULL || !find_slice(r, value)) {
         return false;

@@ -86,15 +86,6 @@ static lilac_tile_value *store(selection *s, lilac_tile_value *value, lilac_tile
     return &alloc->results[0];
 }
 
-static void set_integer(lilac_tile_module *module, lilac_tile_op *op, const char *name,
-                        int64_t value) {
-    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
-                                            .name = lilac_intern_string(module->context, name),
-                                            .type = lilac_tile_scalar(module, LILAC_I32),
-                                            .integer = value};
-    lilac_tile_set_attribute(module, &op->attributes, &attribute);
-}
-
 /* A tensor that is computed where the product is, and one that shared memory cannot hold as wgmma reads
  * it: with k contiguous, unless its elements have 16 bits. */
 static bool is_in_registers(const selection *s, const lilac_tile_op *op,
@@ -127,7 +118,7 @@ static void select_wgmma(selection *s, lilac_tile_op *op) {
                                                   values, 1, &type, 0, op->location);
     product->position = op->position;
     product->results[0].name = op->results[0].name;
-    set_integer(s->module, product, "inputPrecision", 0);
+    lilac_engine_set_integer(s->module, product, "inputPrecision", 0);
     lilac_tile_insert_before(op, product);
     lilac_tile_replace_uses(&op->results[0], &product->results[0]);
     lilac_tile_value *operands[2] = {op->operands[0].value, op->operands[1].value};

@@ -154,6 +154,7 @@ static void try_random(bool scaled_dots, uint32_t count, const char *what) {
         program_choices_seed(&choices, seed);
         program_generate_dots(&p, &choices, features(), MOST_OPERATIONS, scaled_dots);
         p.device = lilac_arch_find(devices[seed % 4]);
+        p.stages = 1 + (uint32_t)(seed / 4 % 4);
         snprintf(which, sizeof which, "seed %llu", (unsigned long long)seed);
         if (one != NULL) {
             fputs(lilac_text_get(&p.text), stderr);
@@ -207,6 +208,7 @@ static void samples(void **state) {
             if (program_of_text(&p, text, length, 4, 1 << 17)) {
                 p.data_seed = ++found;
                 p.plain_data = true;
+                p.stages = 1 + found % 4;
                 try_program(&t, &p, entry->d_name);
             }
             program_clear(&p);

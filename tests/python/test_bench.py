@@ -171,7 +171,24 @@ def test_arithmetic_bounds_too(bench):
     runner = make()
     assert runner.arithmetic == pytest.approx(256 * 100 * 1e9)
     case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}, bytes=1, operations=256e11)
-    assert runner.bound_ms(case) == pytest.approx(1e3)
+    assert runner.bound(case) == (pytest.approx(1e3), "f32")
+    case.bytes = 4e12 * 2
+    assert runner.bound(case)[1] == "memory"
+
+
+def test_matrix_units_bound(bench):
+    """4096 operations a clock of f16 on sm_90; a type without a rate is bound by memory only."""
+    clock, compilers, make = bench
+    case = FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}, bytes=1, operations=4096e11)
+    case.unit = "f16"
+    runner = make()
+    assert runner.bound(case)[1] == "memory"  # the fake GPU has no known capability
+    runner.matrix_units = {"f16": 4096e11}
+    row = runner.row(case)
+    assert row["unit"] == "f16" and row["bound"] == {"ms": pytest.approx(1e3), "roof": "f16"}
+    assert row["lilac"]["share"] == pytest.approx(1e3)
+    case.unit = "f8"
+    assert runner.bound(case)[1] == "memory"
 
 
 def test_both_take_turns(bench):
@@ -321,9 +338,20 @@ def test_table():
     lines = table.table(ROWS).splitlines()
     assert len({len(line) for line in lines}) == 1 and len(lines) == 2 + len(ROWS)
     cells = [cell.strip() for cell in lines[3].strip("|").split("|")]
-    assert cells == ["softmax_2", "10.00 / 12.10", "1.210", "1.210–1.210", "50%", "0.50 / 20.00", "40",
+    assert cells == ["softmax_2", "10.00 / 12.10", "1.210", "1.210–1.210", "–", "–", "50%", "0.50 / 20.00", "40",
                      "12 / 12", "20 / 60", "3.00", "32 / 33", "0 / 0", "128 / 128", "0.25"]
     assert [cell.strip() for cell in lines[5].strip("|").split("|")][:3] == ["scan_1", "– / 10.00", "failed"]
+
+
+def test_rates_and_roofs():
+    made = row("matmul", "matmul", 1.1, unit="f16", bound={"ms": 0.008, "roof": "f16"})
+    made["operations"] = 2_000_000_000
+    cells = [cell.strip() for cell in table.table([made]).splitlines()[2].strip("|").split("|")]
+    assert cells[4:7] == ["200 / 182", "8.00 f16", "50%"]
+    made["operations"] = 20_000_000
+    assert "2.0 / 1.8" in table.table([made])
+    del made["lilac"]["ms"]
+    assert "– / 1.8" in table.table([made])
 
 
 def test_table_without_a_gpu():

@@ -182,13 +182,91 @@ static float exchanged(kernel *k) {
     return 3;
 }
 
+/* Twice each element of `from`. */
+static void twice(kernel *k, lilac_simt_value *acc, const lilac_simt_value *from) {
+    for (uint32_t e = 0; e < COUNT; e++) {
+        acc[e] = lilac_simt_op2(&k->r.b, LILAC_SIMT_OP_FMUL, LILAC_SIMT_F32, from[e],
+                                lilac_simt_constant(&k->r.b, LILAC_SIMT_F32, 0x40000000));
+    }
+}
+
+/* A wait for the sums of the iteration before, arithmetic on them, and the wgmma, in flight over the back
+ * edge: the product has the register of the argument. `used`: the sums before the product are stored behind
+ * it, so it has another register. */
+static float scaled_in_flight(kernel *k, bool used) {
+    lilac_simt_value acc[COUNT], before[COUNT], i;
+    rig *r = &k->r;
+    zeros(k, acc);
+    lilac_simt_instruction *loop =
+        lilac_simt_loop_begin(&r->b, word(r, 0), k->uniform, word(r, 1), COUNT, acc, &i);
+    follow(before, i + 1);
+    await(k, 0, before);
+    twice(k, acc, before);
+    if (used) {
+        store_all(k, before);
+    }
+    add_one(k, acc);
+    follow(acc, lilac_simt_loop_end(&r->b, loop, acc));
+    await(k, 0, acc);
+    store_all(k, acc);
+    return 7;
+}
+
+static float scaled_carried(kernel *k) {
+    return scaled_in_flight(k, false);
+}
+
+static float scaled_and_used(kernel *k) {
+    return scaled_in_flight(k, true);
+}
+
+/* A is in registers, which the wgmma reads until the wait in the next iteration; before that wait the
+ * body computes and stores other numbers. */
+static float fragments(kernel *k) {
+    const lilac_simt_matrix_payload kind = {.a = LILAC_MATRIX_F16,
+                                            .b = LILAC_MATRIX_F16,
+                                            .d = LILAC_MATRIX_F32,
+                                            .m = 64,
+                                            .n = N,
+                                            .k = 16,
+                                            .registers = true};
+    lilac_simt_value acc[COUNT], a[4], i;
+    rig *r = &k->r;
+    zeros(k, acc);
+    lilac_simt_instruction *loop =
+        lilac_simt_loop_begin(&r->b, word(r, 0), k->uniform, word(r, 1), COUNT, acc, &i);
+    const lilac_simt_value other = op2(r, LILAC_SIMT_OP_ADD, thread(r), i);
+    store(r, LILAC_SIMT_OP_ST_GLOBAL, other, element(r, 1, thread(r), 4));
+    lilac_simt_wgmma_wait(&r->b, 0, 0, NULL);
+    for (uint32_t w = 0; w < 4; w++) {
+        /* two ones of f16 */
+        a[w] = op2(r, LILAC_SIMT_OP_ADD, k->uniform, word(r, 0x3C003C00 - 3));
+    }
+    follow(acc, i + 1);
+    lilac_simt_wgmma_fence(&r->b);
+    follow(acc, lilac_simt_wgmma(&r->b, &kind, acc, a, k->b,
+                                 lilac_simt_constant(&r->b, LILAC_SIMT_I1, 1)));
+    lilac_simt_wgmma_commit(&r->b);
+    follow(acc, lilac_simt_loop_end(&r->b, loop, acc));
+    await(k, 0, acc);
+    store_all(k, acc);
+    return 3;
+}
+
 static const struct row {
     const char *name;
     float (*build)(kernel *k);
     bool serialised;
 } rows[] = {
-    {"chain", chain, false},  {"carried", carried, false}, {"scaled", scaled_sum, false},
-    {"forked", forked, true}, {"entered", entered, true},  {"exchanged", exchanged, true},
+    {"chain", chain, false},
+    {"carried", carried, false},
+    {"scaled", scaled_sum, false},
+    {"forked", forked, true},
+    {"entered", entered, true},
+    {"exchanged", exchanged, true},
+    {"scaled, carried", scaled_carried, false},
+    {"scaled, used", scaled_and_used, true},
+    {"fragments", fragments, false},
 };
 
 static bool ptxas_serialises(kernel *k, const char *ptxas) {
@@ -238,12 +316,11 @@ static void test_simulator_and_assembler_agree(void **state) {
 }
 
 /* homes: a chain has one register, whatever carries it. */
-static void test_homes(void **state) {
-    (void)state;
+static void check_homes(float (*build)(kernel *k)) {
     static kernel k;
     memset(&k, 0, sizeof k);
     open_kernel(&k);
-    carried(&k);
+    build(&k);
     const lilac_simt_kernel *built = k.r.kernel;
     lilac_simt_value *homes = calloc(built->value_count, sizeof *homes);
     lilac_simt_register_homes(built, homes);
@@ -260,6 +337,12 @@ static void test_homes(void **state) {
     }
     free(homes);
     rig_clear(&k.r);
+}
+
+static void test_homes(void **state) {
+    (void)state;
+    check_homes(carried);
+    check_homes(scaled_carried);
 }
 
 int main(void) {

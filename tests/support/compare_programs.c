@@ -377,7 +377,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
                     const char *text) {
     lilac_options options;
     lilac_options_init(&options);
-    options.target = (lilac_target){device_of(p), p->warps, 1, 1};
+    options.target = (lilac_target){device_of(p), p->warps, 1, p->stages != 0 ? p->stages : 1};
     options.verify = true;
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
     options.stop_at =
@@ -610,6 +610,8 @@ bool program_of_text(program *p, const char *text, size_t length, uint32_t warps
     uint32_t source = lilac_source_add(context, "kernel", text, length);
     lilac_tile_module *module = lilac_tile_read(context, source);
     lilac_tile_function *f = module != NULL ? module->functions : NULL;
+    /* Small sizes with tails. Strides of descriptors may be half of them, in packed elements of 4 bits. */
+    const int64_t factor = strstr(text, "tt.make_tensor_descriptor") != NULL ? 6 : 3;
     bool good = true;
     memset(p, 0, sizeof *p);
     while (f != NULL && !(f->is_public && f->body != NULL)) {
@@ -640,7 +642,7 @@ bool program_of_text(program *p, const char *text, size_t length, uint32_t warps
                           : 1;
             int64_t divisor =
                 lilac_tile_find_integer(&f->parameter_attributes[i], "tt.divisibility", 1);
-            q->bits = lilac_scalar_is_float(type->scalar) ? q->bits : (uint64_t)divisor * 3;
+            q->bits = lilac_scalar_is_float(type->scalar) ? q->bits : (uint64_t)(divisor * factor);
         } else {
             good = false;
         }

@@ -24,8 +24,9 @@
  * Welford mean) have no rigorous bound: they are folded in two orders, and a multiple of the
  * difference and of n ulp of the largest number counts as the error.
  *
- * A branch, an address or a mask that is open ends the run as UNDETERMINED: such a program is no
- * test. Memory is bytes, with the error of what was stored last beside them.
+ * A branch, an address or a mask that is open ends the run as UNDETERMINED, and so does a tensor
+ * descriptor whose base or strides are no multiples of 16 bytes: such a program is no test. Memory is
+ * bytes, with the error of what was stored last beside them.
  */
 #ifndef LILAC_TESTS_INTERPRETER_H
 #define LILAC_TESTS_INTERPRETER_H
@@ -57,7 +58,8 @@ typedef enum interpreter_status {
     INTERPRETER_DONE,
     INTERPRETER_ASSERTED,     /* an assertion failed */
     INTERPRETER_OUT_OF_RANGE, /* an access outside every buffer */
-    INTERPRETER_UNDETERMINED, /* a branch, an address or a mask that is open; a division by zero */
+    INTERPRETER_UNDETERMINED, /* a branch, an address or a mask that is open; a division by zero;
+                                 a descriptor that is not aligned */
     INTERPRETER_TOO_LONG,     /* the limit on computed elements was reached */
     INTERPRETER_UNSUPPORTED   /* an operation that the interpreter does not implement */
 } interpreter_status;

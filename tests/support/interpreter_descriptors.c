@@ -1,17 +1,29 @@
 /* Tensor descriptors: a descriptor is its base, shape, strides (in elements) and whether elements
  * outside of the tensor are read as NaN. Each access is a loop over the elements of its tensor in
- * row-major order. */
+ * row-major order.
+ *
+ * The base of a descriptor is a multiple of 16 bytes, and so is each stride but the last. The behaviour
+ * of other descriptors is undefined. */
 #include "interpreter_machine.h"
 
-enum { MOST_RANK = 8 };
+enum { MOST_RANK = 8, DESCRIPTOR_ALIGNMENT = 16 };
 
 void interpreter_run_make_descriptor(machine *m, const lilac_tile_op *op) {
     interpreter_cell *out = target(m, &op->results[0]);
-    const uint32_t rank = op->results[0].type->element->rank;
+    const lilac_tile_type *block = op->results[0].type->element;
+    const uint32_t rank = block->rank;
     out[0] = at(m, op, 0, 0);
     for (uint32_t i = 1; i <= 2 * rank; i++) {
         out[i] = at(m, op, i, 0);
         out[i].bits = i <= rank ? (uint64_t)(int64_t)(int32_t)out[i].bits : out[i].bits;
+    }
+    uint64_t misaligned = known(m, op, out[0]) % DESCRIPTOR_ALIGNMENT;
+    for (uint32_t i = 0; i + 1 < rank; i++) {
+        const uint64_t stride = known(m, op, out[1 + rank + i]);
+        misaligned |= stride * bytes_of(lilac_tile_element(block)) % DESCRIPTOR_ALIGNMENT;
+    }
+    if (misaligned != 0) {
+        end(m, INTERPRETER_UNDETERMINED, op);
     }
     const bool nan = lilac_tile_find_integer(&op->attributes, "padding", 1) == 2;
     out[2 * rank + 1] = (interpreter_cell){nan, 0, 0};

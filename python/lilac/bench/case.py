@@ -17,6 +17,7 @@ objects with `name`, `launch`, `check`, `bytes` and `operations`. PyTorch is imp
 made, so a machine without it (or without a GPU) can still compile every case: `case.launch.compile()`.
 """
 
+import itertools
 import math
 from collections import namedtuple
 from dataclasses import dataclass
@@ -67,13 +68,14 @@ class Buffer:
     ("integers", low, high) with high not among them, "zeros", or a function(torch, generator, device)
     that gives a tensor of this shape; when left out, "normal" or the integers of a byte. An output is
     poisoned before each checked launch, unless the kernel also reads it: then `fill` says what it
-    finds there.
+    finds there. With `block`, the kernel is given a tensor descriptor with blocks of this shape.
     """
 
     shape: tuple
     dtype: str
     fill: object = None
     output: bool = False
+    block: tuple = None
 
     def __post_init__(self):
         shape = (self.shape,) if isinstance(self.shape, int) else tuple(self.shape)
@@ -144,7 +146,9 @@ class Launch:
         signature, constants, attributes = {}, {}, {}
         for index, (parameter, argument) in enumerate(zip(self.kernel.params, self.arguments.values())):
             name, plain = parameter.name, parameter.do_not_specialize
-            if isinstance(argument, Buffer):
+            if isinstance(argument, Buffer) and argument.block:
+                signature[name] = f"tensordesc<{DATA_TYPES[argument.dtype].triton}{list(argument.block)}>"
+            elif isinstance(argument, Buffer):
                 signature[name] = "*" + DATA_TYPES[argument.dtype].triton
                 attributes[(index,)] = aligned  # as every allocation is
             elif isinstance(argument, Constant):
@@ -186,7 +190,7 @@ class Launch:
         for number, tensor in enumerate(self.tensors.values()):
             generator.manual_seed(1000003 * seed + number)
             tensor.fill(generator)
-        self._values = [self.tensors[name].used if isinstance(argument, Buffer) else
+        self._values = [self.tensors[name].passed() if isinstance(argument, Buffer) else
                         argument.value if isinstance(argument, Constant) else argument
                         for name, argument in self.arguments.items()]
 
@@ -205,6 +209,25 @@ class Launch:
             self.make()
         return self.kernel[self.grid](*self._values, **self.options)
 
+    def simulate(self, target="sm_90a"):
+        """Launches once on lilac's simulator, on tensors of the CPU; returns the report of lilac.run."""
+        import lilac
+        import lilac.triton
+
+        with lilac.triton.enabled():
+            text = self.compile().asm["ttir"]
+        signature = self.specialization()[0]
+        passed, more = {}, itertools.count()
+        for (name, argument), value in zip(self.arguments.items(), self._values):
+            if isinstance(argument, Buffer):
+                tensor = self.tensors[name].used
+                passed[name] = memory(tensor)
+                if argument.block:  # Triton appends shape and strides, numbered through all descriptors
+                    passed.update({f"{name}_{next(more)}": number for number in (*tensor.shape, *tensor.stride())})
+            elif signature[name] != "constexpr":
+                passed[name] = value
+        return lilac.run(text, self.grid, passed, num_warps=self.options["num_warps"], target=target)
+
     def inputs(self):
         """What the kernel is given, by name, for references: floating point as doubles, integers as
         64-bit integers, of outputs only those that are read, as they are before a launch."""
@@ -213,11 +236,19 @@ class Launch:
             if not isinstance(argument, Buffer):
                 values[name] = value
             elif argument.read:
-                before = self.tensors[name].before
-                value = value if before is None else before
+                tensor = self.tensors[name]
+                value = tensor.used if tensor.before is None else tensor.before
                 values[name] = value.double() if value.is_floating_point() else \
                     value if argument.dtype == "i1" else value.long()
         return SimpleNamespace(**values)
+
+
+def memory(tensor):
+    """A tensor of the CPU as a NumPy array on the same memory, types that NumPy lacks as integers."""
+    import torch
+
+    bits = {torch.bfloat16: torch.int16, torch.float8_e4m3fn: torch.uint8, torch.float8_e5m2: torch.uint8}
+    return tensor.view(bits.get(tensor.dtype, tensor.dtype)).numpy()
 
 
 class Tensor:
@@ -252,6 +283,14 @@ class Tensor:
         if self.buffer.output:
             self.before = self.used.clone()
 
+    def passed(self):
+        """The launch's argument."""
+        if not self.buffer.block:
+            return self.used
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        return TensorDescriptor.from_tensor(self.used, list(self.buffer.block))
+
     def reset(self):
         self.memory.fill_(POISON)
         if self.before is not None:
@@ -274,12 +313,13 @@ class Case:
     one for each output by name) times its magnitude or the output's mean magnitude, whichever is
     larger, and by the rounding of numbers near zero; 0 asks for the very numbers. `bytes` are what any
     program for this operator must move between the processor and memory, by default every buffer
-    once; `operations` the arithmetic.
+    once; `operations` the arithmetic. `unit` is the type of the operands that a matrix unit multiplies
+    (a key of runner.MATRIX_UNITS), or None for arithmetic in f32.
     """
 
-    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0):
+    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None):
         self.name, self.family, self.launch, self.reference = name, family, launch, reference
-        self.operations, self.tolerance = operations, tolerance
+        self.operations, self.tolerance, self.unit = operations, tolerance, unit
         self.bytes = bytes if bytes is not None else sum(
             b.bytes * (2 if b.output and b.read else 1) for b in launch.buffers.values())
         self.expected = None
@@ -292,8 +332,9 @@ class Case:
         self.launch.free()
         self.expected = None
 
-    def errors(self):
-        """Launches once on poisoned outputs; the error of each output over what is allowed."""
+    def errors(self, launch=None):
+        """Launches once on poisoned outputs (by `launch`, as launch.simulate); the error of each output over
+        what is allowed."""
         if self.launch.tensors is None:
             self.make()
         if self.expected is None:
@@ -303,7 +344,7 @@ class Case:
             if sorted(self.expected) != sorted(outputs):
                 raise ValueError(f"{self.name}: outputs {outputs}, expected {sorted(self.expected)}")
         self.launch.reset()
-        self.launch()
+        (launch or self.launch)()
         found = {}
         for name, want in self.expected.items():
             tensor = self.launch.tensors[name]

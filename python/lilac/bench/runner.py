@@ -2,7 +2,8 @@
 
 A row is a dict, which is written to the JSON file unchanged; `table` and `picture` read it:
 
-    name family bytes operations seed
+    name family bytes operations unit seed
+    bound: {ms, roof}                   the least time, and what it is bound by: memory, matrix unit, f32
     triton, lilac: {failure} or {error, ms, rounds, host_ms, host_bound, share, compile: {…}}
     ratio, ratio_least, ratio_most      Triton's time over lilac's
     lower_ratio, first_ratio            the same of TTIR → PTX, and of the first call
@@ -25,6 +26,14 @@ from . import measure
 from .compile_time import Recorder, cache_folder, medians, rounds_left
 
 NAMES = ("triton", "lilac")
+
+# Operations of a multiprocessor in a clock on dense matrices with sums in 32 bits, by the type of the operands.
+MATRIX_UNITS = {
+    # capability   f16        tf32         f8           i8
+    (8, 0):  {"f16": 2048, "tf32": 1024,               "i8": 4096},
+    (9, 0):  {"f16": 4096, "tf32": 2048, "f8": 8192,   "i8": 8192},
+    (10, 0): {"f16": 8192, "tf32": 4096, "f8": 16384,  "i8": 16384},
+}  # fmt: skip
 
 
 class Lost(Exception):
@@ -89,7 +98,8 @@ def family(case):
 
 def blank(case):
     return {"name": case.name, "family": family(case), "bytes": getattr(case, "bytes", None),
-            "operations": getattr(case, "operations", None), "triton": {}, "lilac": {}}
+            "operations": getattr(case, "operations", None), "unit": getattr(case, "unit", None),
+            "triton": {}, "lilac": {}}
 
 
 def compare(row):
@@ -156,6 +166,9 @@ class Runner:
         # Fused multiply-adds of f32 count two; 128 a clock and multiprocessor from sm_86 on, and sm_90.
         clock = 1e3 * getattr(properties, "clock_rate", 0)
         self.arithmetic = 256.0 * properties.multi_processor_count * clock or math.inf
+        capability = (getattr(properties, "major", 0), getattr(properties, "minor", 0))
+        self.matrix_units = {unit: rate * properties.multi_processor_count * clock or math.inf
+                             for unit, rate in MATRIX_UNITS.get(capability, {}).items()}
         self.recorder = Recorder(self.attributes, keep)
 
     def attributes(self, function):
@@ -170,11 +183,14 @@ class Runner:
             found["spills"] = found.pop("local") // 4
         return found
 
-    def bound_ms(self, case):
-        """The least time that the memory and the arithmetic units allow."""
+    def bound(self, case):
+        """(milliseconds, roof): the least time that the memory and the units of arithmetic allow, and which of
+        them needs it. The operations of a matrix unit whose rate is not listed take no time."""
+        unit = getattr(case, "unit", None)
+        rate = self.matrix_units.get(unit, math.inf) if unit else self.arithmetic
         moved = (getattr(case, "bytes", None) or 0) / self.bandwidth
-        worked = (getattr(case, "operations", None) or 0) / self.arithmetic
-        return 1e3 * max(moved, worked)
+        worked = (getattr(case, "operations", None) or 0) / rate
+        return (1e3 * worked, unit or "f32") if worked > moved else (1e3 * moved, "memory")
 
     def synchronize(self, after=""):
         """Raises Lost with this reason if the GPU no longer responds."""
@@ -271,7 +287,8 @@ class Runner:
                 self.synchronize()
                 return
         row["launches"], row["flushes"] = count, self.watch.flushes
-        bound = self.bound_ms(case)
+        bound, roof = self.bound(case)
+        row["bound"] = {"ms": bound, "roof": roof}
         for name, rounds, host in zip(names, medians, hosts):
             ms = statistics.median(rounds)
             row[name].update(ms=ms, rounds=rounds, spread=measure.spread(rounds), host_ms=host,

@@ -39,6 +39,19 @@ def ratio_cell(row):
     return cell + "*" if any(row[n].get("host_bound") for n in ("lilac", "triton")) else cell
 
 
+def rate_cell(row):
+    """10¹² operations a second, for operations of matrix units."""
+    if not row.get("unit"):
+        return NONE
+    rates = [row["operations"] / row[n]["ms"] / 1e9 if row[n].get("ms") else None for n in ("lilac", "triton")]
+    return " / ".join(number(rate, "{:.0f}" if (rate or 0) >= 100 else "{:.1f}") for rate in rates)
+
+
+def bound_cell(row):
+    bound = row.get("bound")
+    return NONE if not bound or not bound["ms"] else f"{1e3 * bound['ms']:.2f} {bound['roof']}"
+
+
 def rounds_cell(row):
     return NONE if row.get("ratio") is None else f"{row['ratio_least']:.3f}–{row['ratio_most']:.3f}"
 
@@ -51,6 +64,8 @@ COLUMNS = (
      True),
     ("ratio", ratio_cell, True),
     ("rounds", rounds_cell, True),
+    ("TFLOP/s", rate_cell, True),
+    ("bound µs", bound_cell, True),
     ("of bound", lambda r: number(r["lilac"].get("share"), "{:.0%}"), True),
     ("TTIR→PTX ms", lambda r: pair(r, "{:.2f}", "compile", "lower_ms"), False),
     ("ratio", lambda r: number(r.get("lower_ratio"), "{:.0f}"), False),

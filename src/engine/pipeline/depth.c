@@ -8,18 +8,24 @@
  *     loads, products that wait         D + 1     1          i − 1
  *     products in flight, copies first  D + 2     1          i − 2 (the wait for i − 2 is in i − 1)
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
+ *     delayed products                  D + 2     1          i − 2
  *
- * The choice is the largest D whose buffers fit; for products in flight, copies first. Copies last cost
- * a second barrier; they are chosen where the additional buffer does not fit or would cost a resident
- * block, and D is at most NEAR: a larger D gives up one iteration of it instead.
+ * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks of the
+ * products of an iteration of all resident blocks, and NEED = 1 + latency / T, rounded up. Where num_stages
+ * allows NEED iterations, that many are copied ahead, and copies start last: issued in front of the products
+ * they delay them. Where it does not, every clock counts until a copy starts: copies first, if the additional buffer
+ * fits and costs no resident block. On an H200, in millions of clocks (first, last): 8192³ bf16 with tiles
+ * of 128 × 128 × 64 (T = 1024, NEED = 2) 2.28, 2.22; f16 128 × 256 × 64 (the same) 2.29, 2.29; 4096³ tf32
+ * 128 × 128 × 32 (T = 512, NEED = 3, D = 2) 0.867, 0.868.
  *
  * What fits: the buffers, all other allocations of the function, and a sixteenth of the memory for
  * exchanges between threads if the loop has any. Resident blocks are estimated from the shared
  * memory and from the registers of the accumulators. */
 #include "pipeline/pipeline.h"
 
+#include <lilac/matrix.h>
+
 enum {
-    NEAR = 2,             /* iterations ahead that hide the latency of memory */
     OTHER_REGISTERS = 64, /* of a thread, besides accumulators */
     BLOCK_BYTES = 1024    /* shared memory that the system reserves in a block */
 };
@@ -28,12 +34,22 @@ typedef struct demand {
     const pipeline *p;
     uint64_t other_bytes; /* allocations that are not rings */
     uint64_t accumulator_bytes;
+    uint64_t clocks; /* of the products of an iteration */
     bool exchanges;
 } demand;
 
 static uint64_t bytes_of(const lilac_tile_type *type) {
     const uint32_t bits = lilac_tile_element_bits(type);
     return (uint64_t)lilac_tile_element_count(type) * (bits < 8 ? 8 : bits) / 8;
+}
+
+/* Clocks of a product on the tensor cores of a multiprocessor: instructions of 64 rows and 32 bytes of k. */
+static uint64_t clocks_of(const lilac_tile_op *op) {
+    const lilac_tile_type *d = op->results[0].type, *a = op->operands[0].value->type;
+    const uint32_t columns = (uint32_t)d->shape[1];
+    const uint64_t steps =
+        (uint64_t)a->shape[1] * lilac_tile_element_bits(a) / 256, rows = (uint64_t)d->shape[0] / 64;
+    return rows * steps * lilac_wgmma_cycles(columns);
 }
 
 static void add_operation(void *data, lilac_tile_op *op) {
@@ -48,6 +64,7 @@ static void add_operation(void *data, lilac_tile_op *op) {
     case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT:
         if (lilac_tile_is_inside(&op->results[0], d->p->loop)) {
             d->accumulator_bytes += bytes_of(op->results[0].type);
+            d->clocks += op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT ? clocks_of(op) : 0;
         }
         break;
     case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
@@ -86,32 +103,47 @@ static bool set(pipeline *p, uint32_t distance, uint32_t buffers, bool copies_la
     return true;
 }
 
+/* The iterations ahead that hide the latency of memory. Most tiles are in the L2 cache, since other blocks
+ * read them too: half the latency of a busy memory. */
+static uint64_t needed(const demand *d, uint64_t blocks) {
+    const uint64_t clocks = d->clocks * blocks;
+    const uint64_t latency = d->p->target->arch->costs->latency / 2;
+    return clocks == 0 ? UINT64_MAX : 1 + (latency + clocks - 1) / clocks;
+}
+
+static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
+    for (uint32_t less = 1; less <= distance; less++) {
+        const uint64_t blocks = resident(d, slot_bytes, less + 1);
+        if (blocks > 0 && less >= needed(d, blocks)) {
+            return set(p, less, less + 1, true);
+        }
+    }
+    const uint64_t blocks = resident(d, slot_bytes, distance + 1);
+    const bool first = resident(d, slot_bytes, distance + 2) == blocks;
+    return blocks > 0 && set(p, distance, distance + (first ? 2 : 1), !first);
+}
+
+static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
+    if (p->in_flight) {
+        return choose_in_flight(p, d, slot_bytes, distance);
+    }
+    const uint64_t less = resident(d, slot_bytes, distance + 1);
+    p->delays = p->delays && less > 0 && resident(d, slot_bytes, distance + 2) == less;
+    return less > 0 && set(p, distance, distance + (p->delays ? 2 : 1), false);
+}
+
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     demand d = {.p = p};
-    uint64_t slot_bytes = 0;
+    uint64_t slot_bytes = 0, distance = stages - 1;
     for (uint32_t i = 0; i < p->load_count; i++) {
         slot_bytes += p->loads[i].bytes;
     }
     lilac_tile_walk(p->function->body, add_operation, &d);
-    uint64_t distance = stages - 1;
     if (p->trips_known && distance > p->trips - 1) {
         distance = p->trips - 1;
     }
-    for (; distance > 0; distance--) {
-        const uint32_t ahead = (uint32_t)distance;
-        const uint64_t less = resident(&d, slot_bytes, ahead + 1);
-        if (less == 0) {
-            continue;
-        }
-        if (!p->in_flight) {
-            return set(p, ahead, ahead + 1, false);
-        }
-        if (resident(&d, slot_bytes, ahead + 2) == less) {
-            return set(p, ahead, ahead + 2, false);
-        }
-        if (ahead <= NEAR) {
-            return set(p, ahead, ahead + 1, true);
-        }
+    while (distance > 0 && !choose(p, &d, slot_bytes, (uint32_t)distance)) {
+        distance--;
     }
-    return false;
+    return distance > 0;
 }

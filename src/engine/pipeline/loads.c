@@ -80,6 +80,7 @@ static bool can_run_ahead(const pipeline *p, const lilac_tile_op *op) {
     return op->region_count == 0 &&
            (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0 &&
            (!lilac_tile_divides(op->code) ||
+            !lilac_tile_is_inside(op->operands[1].value, p->loop) ||
             (lilac_tile_constant(op->operands[1].value, &divisor) && divisor != 0));
 }
 

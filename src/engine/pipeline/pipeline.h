@@ -54,6 +54,7 @@ typedef struct pipeline {
     uint32_t sum_count;
     pipeline_sum *sums;
     bool in_flight; /* there are such products */
+    bool delays;    /* delay_products delays products of the loop */
 
     uint32_t distance; /* iterations between a copy and its use */
     uint32_t buffers;  /* of each ring */
@@ -92,6 +93,8 @@ bool lilac_pipeline_is_ahead(const pipeline *p, const lilac_tile_op *op);
 
 /* products.c */
 void lilac_pipeline_find_products(pipeline *p);
+/* Marks the products that delay_products delays. */
+void lilac_pipeline_mark_delayed(const pipeline *p);
 /* Puts the loop into scf.if unless it is known to have an iteration. */
 void lilac_pipeline_guard(pipeline *p);
 /* Makes the products asynchronous, with waits behind them and behind the loop. Returns the wait in
@@ -132,9 +135,6 @@ lilac_tile_op *lilac_pipeline_make(const pipeline *p, lilac_tile_opcode code, ui
 lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicate,
                                          lilac_tile_value *a, lilac_tile_value *b,
                                          lilac_tile_op *place);
-/* Sets an attribute of type i32. */
-void lilac_pipeline_set_integer(const pipeline *p, lilac_tile_op *op, const char *name,
-                                int64_t value);
 
 /* fences.c */
 void lilac_pipeline_remove_fences(const pipeline *p);

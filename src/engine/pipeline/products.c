@@ -68,6 +68,12 @@ static void add_sum(pipeline *p, uint32_t k) {
     p->product_count = before;
 }
 
+/* Is it a product that delay_products can delay, of a tile in a ring? */
+static bool is_delayed(const pipeline *p, const lilac_tile_op *op) {
+    return lilac_engine_can_delay(p->loop, op) &&
+           lilac_pipeline_load_of(p, op->operands[1].value) != NULL;
+}
+
 void lilac_pipeline_find_products(pipeline *p) {
     const lilac_tile_block *body = p->loop->regions[0]->first;
     const uint32_t carried = lilac_tile_carried_count(p->loop);
@@ -85,6 +91,17 @@ void lilac_pipeline_find_products(pipeline *p) {
     for (lilac_tile_op *op = body->first; p->in_flight && op != NULL; op = op->next) {
         for (uint32_t i = 0; i < p->product_count; i++) {
             p->last_product = p->products[i] == op ? op : p->last_product;
+        }
+    }
+    for (const lilac_tile_op *op = body->first; !p->in_flight && op != NULL; op = op->next) {
+        p->delays |= is_delayed(p, op);
+    }
+}
+
+void lilac_pipeline_mark_delayed(const pipeline *p) {
+    for (lilac_tile_op *op = p->loop->regions[0]->first->first; op != NULL; op = op->next) {
+        if (is_delayed(p, op)) {
+            lilac_engine_set_integer(p->module, op, "lilac.delayed", 1);
         }
     }
 }
@@ -165,7 +182,7 @@ static lilac_tile_op *make_wait(const pipeline *p, uint32_t pending, lilac_tile_
         lilac_tile_op_create(p->module, LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT, p->sum_count,
                              values, p->sum_count, types, 0, p->loop->location);
     wait->position = p->loop->position;
-    lilac_pipeline_set_integer(p, wait, "pendings", pending);
+    lilac_engine_set_integer(p->module, wait, "pendings", pending);
     return wait;
 }
 

@@ -70,15 +70,6 @@ lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicat
     return &op->results[0];
 }
 
-void lilac_pipeline_set_integer(const pipeline *p, lilac_tile_op *op, const char *name,
-                                int64_t value) {
-    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGER,
-                                            .name = lilac_intern_string(p->module->context, name),
-                                            .type = lilac_tile_scalar(p->module, LILAC_I32),
-                                            .integer = value};
-    lilac_tile_set_attribute(p->module, &op->attributes, &attribute);
-}
-
 /* value mod B, for a value below 2 · B. */
 static lilac_tile_value *wrap(const pipeline *p, lilac_tile_value *value, lilac_tile_op *place) {
     if ((p->buffers & (p->buffers - 1)) == 0) {
@@ -188,7 +179,7 @@ static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_valu
         keep_attribute(p, load->op, copy, "cache");
         keep_attribute(p, load->op, copy, "evict");
         if (p->copies_ordered) {
-            lilac_pipeline_set_integer(p, copy, "lilac.ordered", 1);
+            lilac_engine_set_integer(p->module, copy, "lilac.ordered", 1);
         }
         tokens[i] = &copy->results[0];
     }
@@ -199,7 +190,7 @@ static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_valu
 static void wait_for_copies(const pipeline *p, uint32_t left, lilac_tile_op *place) {
     lilac_tile_op *wait = lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_WAIT, 0, NULL,
                                               lilac_tile_token(p->module), place);
-    lilac_pipeline_set_integer(p, wait, "num", left);
+    lilac_engine_set_integer(p->module, wait, "num", left);
 }
 
 /* ---- before the loop ------------------------------------------------------------------------- */
@@ -437,8 +428,11 @@ void lilac_pipeline_rewrite(pipeline *p) {
     rewriting r = {.p = p, .mapping = lilac_tile_mapping_create()};
     list_ahead(&r);
     lilac_pipeline_find_early_loads(&r);
-    if (p->in_flight) {
+    if (p->in_flight || p->delays) {
         lilac_pipeline_guard(p);
+    }
+    if (p->delays) {
+        lilac_pipeline_mark_delayed(p);
     }
     make_rings(p);
     start_first_copies(&r);

@@ -249,7 +249,10 @@ bool lilac_lower_warp_group_dot(lilac_lowering *l, const lilac_tile_op *op) {
     if (p.dot.d == NULL || !plan_product(&p, &plan, op)) {
         return false;
     }
-    lilac_lower_barrier(l);
+    /* delay_products marks products behind another one of the same iteration */
+    if (lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) == 0) {
+        lilac_lower_barrier(l);
+    }
     if ((!p.payload.registers && !open_memory(&p, op, 0)) || !open_memory(&p, op, 1)) {
         return false;
     }

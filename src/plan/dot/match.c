@@ -8,7 +8,8 @@
  *                                                lanes 2 – 4  column bits 0 – 2
  *
  * with 2^w elements in a word. The columns of lanes and warps say what row, column and inner are.
- * The registers are free to choose, among those that lie along one dimension only. */
+ * The registers are free to choose, among those that lie along one dimension only. Inner indices are
+ * independent: where lanes or registers of A replicate elements, the instruction adds each product once. */
 #include <lilac/bits.h>
 #include <lilac/dot.h>
 #include <lilac/f2.h>
@@ -111,25 +112,54 @@ static bool take_result(lilac_plan_dot *plan, const lilac_layout_columns *d,
     return true;
 }
 
-/* Inner indices, from the lanes and registers of A. */
-static bool take_inner(lilac_plan_dot *plan, const lilac_layout_columns *a, lilac_reason *why) {
+/* The rest of K, beyond what `covered` spans, as steps. */
+static void complete_steps(lilac_plan_dot *plan, uint32_t k_bits, const uint64_t *covered,
+                           uint32_t count) {
+    lilac_f2_space space, rest;
+    lilac_f2_span(&space, covered, count);
+    lilac_f2_complement(&rest, &space, k_bits);
+    memcpy(plan->step + plan->step_bits, rest.basis, rest.dimension * sizeof *rest.basis);
+    plan->step_bits += rest.dimension;
+}
+
+/* The coordinate of the first register of A along K that is no sum of those in the basis, which it joins;
+ * 0: none. */
+static uint64_t take_register(const lilac_layout_columns *a, lilac_f2_basis *taken) {
+    for (uint32_t i = 0; i < a->register_bits; i++) {
+        const uint64_t found = lilac_plan_dot_coordinate(a, a->registers[i], COLUMNS);
+        if ((a->distinct >> i & 1) != 0 && is_along(a, a->registers[i], COLUMNS) &&
+            lilac_f2_basis_add(taken, found, 0)) {
+            return found;
+        }
+    }
+    return 0;
+}
+
+/* Inner indices, from the lanes and registers of A; the registers that remain are steps. */
+static bool take_inner(lilac_plan_dot *plan, const lilac_layout_columns *a, uint32_t k_bits,
+                       lilac_reason *why) {
     const uint32_t w = plan->word_bits;
-    uint32_t used = 0;
+    uint64_t covered[2 * LILAC_LAYOUT_MAX_BITS], next;
+    lilac_f2_basis taken;
+    lilac_f2_basis_init(&taken);
     if (!take_lane(a, 0, COLUMNS, &plan->inner[w]) ||
         !take_lane(a, 1, COLUMNS, &plan->inner[w + 1])) {
         return refuse(why, "lanes 0 and 1 of A do not lie along K");
     }
-    for (uint32_t i = 0; i < plan->inner_bits; i++) {
-        if (i == w || i == w + 1) {
-            continue;
-        }
-        const int found = find_register(a, COLUMNS, 0, used);
-        plan->inner[i] = 0;
-        if (found >= 0) {
-            used |= 1U << found;
-            plan->inner[i] = lilac_plan_dot_coordinate(a, a->registers[found], COLUMNS);
+    for (uint32_t i = w; i < w + 2; i++) {
+        if (plan->inner[i] != 0 && !lilac_f2_basis_add(&taken, plan->inner[i], 0)) {
+            return refuse(why, "lanes 0 and 1 of A hold the same inner indices");
         }
     }
+    for (uint32_t i = 0; i < plan->inner_bits; i++) {
+        plan->inner[i] = i == w || i == w + 1 ? plan->inner[i] : take_register(a, &taken);
+    }
+    while ((next = take_register(a, &taken)) != 0) {
+        plan->step[plan->step_bits++] = next;
+    }
+    memcpy(covered, plan->inner, plan->inner_bits * sizeof *covered);
+    memcpy(covered + plan->inner_bits, plan->step, plan->step_bits * sizeof *covered);
+    complete_steps(plan, k_bits, covered, plan->inner_bits + plan->step_bits);
     return true;
 }
 
@@ -162,15 +192,6 @@ static bool check_operand(const lilac_plan_dot *plan, const lilac_layout_columns
     return true;
 }
 
-/* The rest of K, which several instructions add up. */
-static void find_steps(lilac_plan_dot *plan, uint32_t k_bits) {
-    lilac_f2_space covered, rest;
-    lilac_f2_span(&covered, plan->inner, plan->inner_bits);
-    lilac_f2_complement(&rest, &covered, k_bits);
-    plan->step_bits = rest.dimension;
-    memcpy(plan->step, rest.basis, rest.dimension * sizeof *rest.basis);
-}
-
 /* Each thread multiplies its own elements: the thread that holds an element of D has its row of A and
  * its column of B. */
 static bool match_fma(lilac_plan_dot *plan, const lilac_layout_columns *a,
@@ -197,7 +218,7 @@ bool lilac_plan_dot_init(lilac_plan_dot *plan, const lilac_plan_dot_problem *pro
                          const lilac_layout_columns *d, lilac_reason *why) {
     *plan = (lilac_plan_dot){.unit = unit, .shape = *shape};
     if (unit == LILAC_PLAN_DOT_FMA) {
-        find_steps(plan, problem->k_bits);
+        complete_steps(plan, problem->k_bits, NULL, 0);
         return match_fma(plan, a, b, d, why);
     }
     const uint32_t bits = lilac_matrix_type_bits(shape->a);
@@ -213,14 +234,14 @@ bool lilac_plan_dot_init(lilac_plan_dot *plan, const lilac_plan_dot_problem *pro
         return false;
     }
     if (a != NULL) {
-        if (!take_inner(plan, a, why) || !check_operand(plan, a, d, true, why)) {
+        if (!take_inner(plan, a, problem->k_bits, why) || !check_operand(plan, a, d, true, why)) {
             return false;
         }
     } else {
         for (uint32_t i = 0; i < plan->inner_bits; i++) {
             plan->inner[i] = i < problem->k_bits ? UINT64_C(1) << i : 0;
         }
+        complete_steps(plan, problem->k_bits, plan->inner, plan->inner_bits);
     }
-    find_steps(plan, problem->k_bits);
     return b == NULL || check_operand(plan, b, d, false, why);
 }

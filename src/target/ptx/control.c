@@ -13,6 +13,8 @@
  *       @p bra loop
  *   end:
  *
+ * An if whose one body is empty moves that body's values into the results in front of the branch.
+ *
  * Conditions are uniform, so branches are bra.uni. But ptxas unrolls a loop, so that loads of several
  * iterations are in flight, only if the branch back is not marked uniform. It is a plain bra in loops
  * that load from global memory, unless a store, a barrier or an exchange between threads keeps the
@@ -174,6 +176,38 @@ static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     }
 }
 
+static bool is_empty(const lilac_simt_body *body) {
+    return body->first == body->last;
+}
+
+static bool is_straight(const lilac_simt_body *body) {
+    bool straight = true;
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        straight &= i->body_count == 0;
+    }
+    return straight;
+}
+
+static void move_results(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
+                         const lilac_simt_body *body) {
+    for (uint32_t k = 0; k < i->result_count; k++) {
+        move_value(e, i->result + k, lilac_ptx_bits(e, body->last->operands[k]));
+    }
+}
+
+/* One body computes nothing, so the results are its values unless the other body replaces them. ptxas then
+ * gives a result and its usual value one register. */
+static void skip(lilac_ptx_emitter *e, const lilac_simt_instruction *i, lilac_ptx_piece condition,
+                 bool skipped, uint32_t number) {
+    const lilac_simt_body *body = i->bodies[skipped ? 1 : 0];
+    move_results(e, i, i->bodies[skipped ? 0 : 1]);
+    lilac_ptx_guard(e, condition, !skipped);
+    lilac_ptx_branch(e, "endif", number);
+    lilac_ptx_body(e, body);
+    move_results(e, i, body);
+    lilac_ptx_label(e, "endif", number);
+}
+
 static void branch(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t number = e->labels++;
     const lilac_simt_body *yes = i->bodies[0], *no = i->bodies[1];
@@ -182,18 +216,19 @@ static void branch(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_ptx_define(e, i->result + k);
     }
+    if (i->result_count > 0 && is_empty(yes) != is_empty(no) &&
+        is_straight(is_empty(yes) ? no : yes)) {
+        skip(e, i, condition, is_empty(yes), number);
+        return;
+    }
     branch_unless(e, condition, has_else ? "else" : "endif", number);
     lilac_ptx_body(e, yes);
-    for (uint32_t k = 0; k < i->result_count; k++) {
-        move_value(e, i->result + k, lilac_ptx_bits(e, yes->last->operands[k]));
-    }
+    move_results(e, i, yes);
     if (has_else) {
         lilac_ptx_branch(e, "endif", number);
         lilac_ptx_label(e, "else", number);
         lilac_ptx_body(e, no);
-        for (uint32_t k = 0; k < i->result_count; k++) {
-            move_value(e, i->result + k, lilac_ptx_bits(e, no->last->operands[k]));
-        }
+        move_results(e, i, no);
     }
     lilac_ptx_label(e, "endif", number);
 }

@@ -1,0 +1,361 @@
+/* delay_products: a product of what this iteration computed is executed in the next one, so that tensor
+ * cores work while this iteration computes.
+ *
+ *     scf.for … iter_args(%o = 0, %slot) {          scf.for … iter_args(%f = 0, %slot, %q = 0, %b = 0, %before) {
+ *       %s = product of %ring_k[%slot]                %o = wait %f
+ *       %p, %a = softmax(%s)                          %t = truncf %q
+ *       %c = mulf %o, %a                     →        %s = product of %ring_k[%slot]
+ *       %t = truncf %p                                %c = mulf %o, %b
+ *       %n = product of %t, %ring_v[%slot], %c        %n = product of %t, %ring_v[%before], %c   in flight
+ *       scf.yield %n, …                               %p, %a = softmax(%s)
+ *     }                                               scf.yield %n, …, %p, %a, %slot
+ *                                                   }
+ *                                                   the same with the last %p and %a
+ *
+ * In attention the softmax of an iteration then overlaps with the product of the iteration before. The
+ * product stays in flight over the back edge, because ptxas moves a wait within a body as early as it can.
+ * For the same reason what is carried is %p and not %t, whose registers the product still reads. No sum
+ * changes: the products are added in the same order. The first iteration adds a product of zeros, for which
+ * a buffer of the ring is filled with zeros.
+ *
+ * A product is delayed if its sum starts from +0 and is otherwise used only to be scaled, its first operand is
+ * in registers and is computed from another product of the iteration, and its second operand is a loaded
+ * tile. pipeline_loops gives the rings one buffer more, which keeps the tile of the iteration before, puts
+ * the loop into a conditional (products.c says why), and marks the product (lilac.delayed). */
+#include "internal.h"
+
+#include <lilac/tile_loops.h>
+
+#include <string.h>
+
+enum { MOST_SEARCHED = 512 };
+
+/* ---- which products -------------------------------------------------------------------------- */
+
+static bool is_in_body(const lilac_tile_op *loop, const lilac_tile_value *value) {
+    return value->op != NULL && value->op->parent == loop->regions[0]->first;
+}
+
+/* Is the value computed from the result of a product of this iteration? */
+static bool comes_from_product(const lilac_tile_op *loop, const lilac_tile_value *value,
+                               uint32_t *budget) {
+    if (!is_in_body(loop, value) || *budget == 0) {
+        return false;
+    }
+    (*budget)--;
+    if (value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+        return true;
+    }
+    for (uint32_t i = 0; i < value->op->operand_count; i++) {
+        if (comes_from_product(loop, value->op->operands[i].value, budget)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is every element the number +0? */
+static bool is_zero(const lilac_tile_value *value) {
+    while (value->op != NULL && value->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+        value = value->op->operands[0].value;
+    }
+    const lilac_tile_attribute *found =
+        value->op != NULL && value->op->code == LILAC_TILE_OP_ARITH_CONSTANT
+            ? lilac_tile_find(&value->op->attributes, "value")
+            : NULL;
+    return found != NULL && found->kind == LILAC_TILE_ATTR_DENSE && found->count == 1 &&
+           found->integers[0] == 0;
+}
+
+/* Moves with the product: a conversion of an operand, in the body, that nothing else uses. */
+static bool is_own_conversion(const lilac_tile_op *loop, const lilac_tile_value *value) {
+    if (!is_in_body(loop, value) || value->uses->next != NULL) {
+        return false;
+    }
+    switch (value->op->code) {
+    case LILAC_TILE_OP_ARITH_TRUNCF:
+    case LILAC_TILE_OP_TT_FP_TO_FP:
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What is carried for an operand: the value before such conversions. */
+static lilac_tile_value *source_of(const lilac_tile_op *loop, lilac_tile_value *value) {
+    while (is_own_conversion(loop, value)) {
+        value = value->op->operands[0].value;
+    }
+    return value;
+}
+
+/* The scale if the accumulator is the product of the sum and something else, which nothing else uses;
+ * NULL otherwise. */
+static lilac_tile_value *scale_of(const lilac_tile_op *loop, const lilac_tile_value *accumulator,
+                                  const lilac_tile_value *sum) {
+    const lilac_tile_op *op = accumulator->op;
+    if (!is_in_body(loop, accumulator) || op->code != LILAC_TILE_OP_ARITH_MULF ||
+        accumulator->uses->next != NULL || sum->uses == NULL || sum->uses->next != NULL ||
+        sum->uses->op != op) {
+        return NULL;
+    }
+    return op->operands[1 - sum->uses->index].value;
+}
+
+bool lilac_engine_can_delay(const lilac_tile_op *loop, const lilac_tile_op *op) {
+    const lilac_tile_block *body = loop->regions[0]->first;
+    if (op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT || op->parent != body) {
+        return false;
+    }
+    const lilac_tile_use *use = op->results[0].uses;
+    const lilac_tile_value *a = op->operands[0].value, *b = op->operands[1].value;
+    uint32_t budget = MOST_SEARCHED;
+    return use != NULL && use->next == NULL && use->op == body->last &&
+           is_zero(lilac_tile_init(loop, use->index)) &&
+           scale_of(loop, op->operands[2].value, lilac_tile_iteration_argument(loop, use->index)) !=
+               NULL &&
+           lilac_tile_is_tensor(a->type) && is_in_body(loop, b) &&
+           comes_from_product(loop, a, &budget);
+}
+
+/* ---- rewriting ------------------------------------------------------------------------------- */
+
+typedef struct delay {
+    lilac_tile_module *module;
+    lilac_tile_op *loop;
+} delay;
+
+static lilac_tile_op *make(const delay *d, lilac_tile_opcode code, uint32_t count,
+                           lilac_tile_value *const *operands, const lilac_tile_type *type,
+                           lilac_tile_op *place) {
+    lilac_tile_op *op = lilac_tile_op_create(d->module, code, count, operands, type != NULL, &type,
+                                             0, d->loop->location);
+    op->position = d->loop->position;
+    lilac_tile_insert_before(place, op);
+    return op;
+}
+
+/* The same view of a ring with another index, before `place`. */
+static lilac_tile_value *view(const delay *d, const lilac_tile_value *memory,
+                              lilac_tile_value *index, lilac_tile_op *place) {
+    const lilac_tile_op *op = memory->op;
+    const bool takes_buffer = op->code == LILAC_TILE_OP_TTG_MEMDESC_INDEX;
+    lilac_tile_value *inner =
+        takes_buffer ? index : view(d, op->operands[0].value, index, place);
+    lilac_tile_op *copy = lilac_tile_clone(d->module, op);
+    lilac_tile_set_operand(copy, takes_buffer ? 1 : 0, inner);
+    lilac_tile_insert_before(place, copy);
+    return &copy->results[0];
+}
+
+/* The operation that takes a buffer of the operand's ring. */
+static const lilac_tile_op *index_of(const lilac_tile_value *memory) {
+    const lilac_tile_op *op = memory->op;
+    while (op->code != LILAC_TILE_OP_TTG_MEMDESC_INDEX) {
+        op = op->operands[0].value->op;
+    }
+    return op;
+}
+
+/* The pointers of the copies that fill the ring in the loop. */
+static const lilac_tile_type *pointers_of(const delay *d, const lilac_tile_value *ring) {
+    for (const lilac_tile_op *op = d->loop->regions[0]->first->first; op != NULL; op = op->next) {
+        if (op->code == LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL &&
+            index_of(op->operands[1].value)->operands[0].value == ring) {
+            return op->operands[0].value->type;
+        }
+    }
+    return NULL;
+}
+
+/* Fills the ring's last buffer with zeros before the loop. */
+static void clear_last(const delay *d, const lilac_tile_value *memory, lilac_tile_value *last) {
+    const lilac_tile_op *index = index_of(memory);
+    const lilac_tile_type *buffer = index->results[0].type;
+    const lilac_tile_type *pointers = pointers_of(d, index->operands[0].value);
+    const lilac_tile_type *type =
+        lilac_tile_tensor(d->module, buffer->element, pointers->rank, pointers->shape,
+                          pointers->layout);
+    lilac_tile_value *operands[2] = {
+        &lilac_engine_make_constant(d->module, d->loop, type, 0)->results[0],
+        view(d, &index->results[0], last, d->loop)};
+    (void)make(d, LILAC_TILE_OP_TTG_LOCAL_STORE, 2, operands, NULL, d->loop);
+    lilac_tile_op *fence =
+        make(d, LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED, 0, NULL, NULL, d->loop);
+    const lilac_tile_attribute own_block = {
+        .kind = LILAC_TILE_ATTR_BOOL,
+        .name = lilac_intern_string(d->module->context, "bCluster"),
+        .type = lilac_tile_scalar(d->module, LILAC_I1)};
+    lilac_tile_set_attribute(d->module, &fence->attributes, &own_block);
+}
+
+/* The first product of the body that is not delayed. */
+static lilac_tile_op *first_product(const delay *d) {
+    lilac_tile_op *op = d->loop->regions[0]->first->first;
+    while (op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT ||
+           lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) != 0) {
+        op = op->next;
+    }
+    return op;
+}
+
+/* The conversions of a value again, of another source, before `place`. */
+static lilac_tile_value *convert(const delay *d, lilac_tile_value *value, lilac_tile_value *source,
+                                 lilac_tile_op *place) {
+    if (!is_own_conversion(d->loop, value)) {
+        return source;
+    }
+    lilac_tile_value *inner = convert(d, value->op->operands[0].value, source, place);
+    lilac_tile_op *copy = lilac_tile_clone(d->module, value->op);
+    lilac_tile_set_operand(copy, 0, inner);
+    lilac_tile_insert_before(place, copy);
+    return &copy->results[0];
+}
+
+static lilac_tile_value *wait_for(const delay *d, lilac_tile_value *sum, lilac_tile_op *place) {
+    lilac_tile_op *wait =
+        make(d, LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT, 1, &sum, sum->type, place);
+    lilac_engine_set_integer(d->module, wait, "pendings", 0);
+    return &wait->results[0];
+}
+
+/* A copy of `like` with other values in the order of its operands, before `place`. */
+static lilac_tile_op *again(const delay *d, const lilac_tile_op *like, uint32_t count,
+                            lilac_tile_value *const *operands, lilac_tile_op *place) {
+    lilac_tile_op *op = lilac_tile_clone(d->module, like);
+    for (uint32_t i = 0; i < count; i++) {
+        lilac_tile_set_operand(op, i, operands[i]);
+    }
+    lilac_tile_insert_before(place, op);
+    return op;
+}
+
+/* Removes what nothing uses any more from an operand of the product on. */
+static void remove_unused(lilac_tile_value *value) {
+    lilac_tile_op *op = value->op;
+    if (op == NULL || value->uses != NULL || op->region_count > 0 ||
+        (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) == 0) {
+        return;
+    }
+    lilac_tile_value *operands[3];
+    const uint32_t count = op->operand_count < 3 ? op->operand_count : 3;
+    for (uint32_t i = 0; i < count; i++) {
+        operands[i] = op->operands[i].value;
+    }
+    lilac_tile_remove(op);
+    for (uint32_t i = 0; i < count; i++) {
+        remove_unused(operands[i]);
+    }
+}
+
+/* A delayed product, and what is carried to it. */
+typedef struct delayed {
+    lilac_tile_op *op;
+    uint32_t sum; /* number of the carried value */
+    lilac_tile_value *scale;
+    lilac_tile_value *carried[3]; /* sources of the first operand and of the scale, the slot */
+} delayed;
+
+/* The product with the carried values of the iteration before: its first operand is converted before
+ * `early`, the rest is before `place`. */
+static lilac_tile_op *execute(const delay *d, const delayed *p, lilac_tile_value *sum,
+                              lilac_tile_value *const *values, lilac_tile_op *early,
+                              lilac_tile_op *place) {
+    const lilac_tile_op *multiply = p->op->operands[2].value->op;
+    lilac_tile_value *a = convert(d, p->op->operands[0].value, values[0], early);
+    lilac_tile_value *factors[2] = {sum, sum};
+    factors[multiply->operands[0].value == p->scale ? 0 : 1] = convert(d, p->scale, values[1], place);
+    lilac_tile_value *operands[3] = {a, view(d, p->op->operands[1].value, values[2], place),
+                                     &again(d, multiply, 2, factors, place)->results[0]};
+    return again(d, p->op, 3, operands, place);
+}
+
+static void delay_product(const delay *d, lilac_tile_op *op) {
+    lilac_tile_op *loop = d->loop;
+    const lilac_tile_op *index = index_of(op->operands[1].value);
+    delayed p = {.op = op, .sum = op->results[0].uses->index};
+    lilac_tile_value *sum = lilac_tile_iteration_argument(loop, p.sum);
+    p.scale = scale_of(loop, op->operands[2].value, sum);
+    p.carried[0] = source_of(loop, op->operands[0].value);
+    p.carried[1] = source_of(loop, p.scale);
+    p.carried[2] = index->operands[1].value;
+    lilac_tile_value *inits[3], *arguments[3], *results[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        const int64_t value = i == 2 ? index->operands[0].value->type->shape[0] - 1 : 0;
+        inits[i] = &lilac_engine_make_constant(d->module, loop, p.carried[i]->type, value)->results[0];
+    }
+    clear_last(d, op->operands[1].value, inits[2]);
+    const uint32_t added = lilac_tile_carried_count(loop);
+    lilac_tile_add_carried(d->module, loop, 3, inits);
+    for (uint32_t i = 0; i < 3; i++) {
+        lilac_tile_set_next(loop, added + i, p.carried[i]);
+        arguments[i] = lilac_tile_iteration_argument(loop, added + i);
+        results[i] = &loop->results[added + i];
+    }
+    /* in the loop */
+    lilac_tile_op *first = first_product(d);
+    lilac_tile_value *complete = wait_for(d, sum, loop->regions[0]->first->first);
+    lilac_tile_op *now = execute(d, &p, complete, arguments, first, first->next);
+    lilac_engine_set_integer(d->module, now, "lilac.ordered", 1);
+    lilac_engine_set_integer(d->module, now, "lilac.in_flight", 1);
+    lilac_tile_set_next(loop, p.sum, &now->results[0]);
+    /* behind it */
+    lilac_tile_op *place = loop->next;
+    lilac_tile_value *result = &loop->results[p.sum];
+    lilac_tile_value *last = wait_for(d, result, place);
+    lilac_tile_op *end = execute(d, &p, last, results, place, place);
+    lilac_tile_replace_uses(result, &end->results[0]);
+    lilac_tile_set_operand(last->op, 0, result);
+    lilac_tile_value *operands[3] = {op->operands[0].value, op->operands[1].value,
+                                     op->operands[2].value};
+    lilac_tile_remove(op);
+    for (uint32_t i = 0; i < 3; i++) {
+        remove_unused(operands[i]);
+    }
+}
+
+static void unmark(lilac_tile_attributes *attributes) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < attributes->count; i++) {
+        if (strcmp(attributes->list[i].name, "lilac.delayed") != 0) {
+            attributes->list[kept++] = attributes->list[i];
+        }
+    }
+    attributes->count = kept;
+}
+
+static bool visit(lilac_tile_module *module, lilac_tile_region *region) {
+    bool changed = false;
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
+            next = op->next;
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                changed |= visit(module, op->regions[r]);
+            }
+            if (lilac_tile_find_integer(&op->attributes, "lilac.delayed", 0) != 0) {
+                const delay d = {.module = module, .loop = region->parent};
+                unmark(&op->attributes);
+                delay_product(&d, op);
+                changed = true;
+            }
+        }
+    }
+    return changed;
+}
+
+bool lilac_engine_delay_products(lilac_tile_module *module, const lilac_target *target,
+                                 bool *changed) {
+    (void)target;
+    *changed = false;
+    for (lilac_tile_function *function = module->functions; function != NULL;
+         function = function->next) {
+        if (function->body != NULL && visit(module, function->body)) {
+            *changed = true;
+            lilac_tile_number(function);
+        }
+    }
+    return true;
+}

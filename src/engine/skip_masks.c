@@ -1,0 +1,263 @@
+/* skip_masks: a mask that is true for a whole tile is not computed.
+ *
+ *     %m = arith.cmpi sge, %row, %column            %all = smallest row >= largest column
+ *     %r = arith.select %m, %s, %other         →    %r = scf.if %all {
+ *                                                     scf.yield %s
+ *                                                   } else {
+ *                                                     %m = arith.cmpi sge, %row, %column
+ *                                                     %t = arith.select %m, %s, %other
+ *                                                     scf.yield %t
+ *                                                   }
+ *
+ * In attention with a causal mask, or with a length that is no multiple of the tile, the mask changes
+ * something in few iterations only, but costs two or three instructions for each element in all of them.
+ *
+ * A mask may be a conjunction of comparisons. Their operands are sums of uniform scalars, ranges and constants of type i32. Their bounds
+ * are computed in 64 bits. A sum of 32 bits that wraps is no bound, so the branch is taken only where the
+ * bounds are numbers of 32 bits. Only masks in loops with products of matrices that have LEAST elements in
+ * a thread: elsewhere memory binds. */
+#include "emit.h"
+
+#include <lilac/tile_loops.h>
+
+#include <string.h>
+
+enum { LEAST = 8, MOST_TERMS = 8, MOST_DEPTH = 16, MOST_CONDITIONS = 4 };
+
+/* A sum of scalars and a number between two constants. */
+typedef struct bounds {
+    uint32_t count;
+    lilac_tile_value *terms[MOST_TERMS];
+    int64_t low, high;
+} bounds;
+
+typedef struct skipping {
+    lilac_tile_module *module;
+    lilac_tile_block *body;
+    bool changed;
+} skipping;
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static bool add_constant(bounds *b, const lilac_tile_op *op) {
+    const lilac_tile_attribute *found = lilac_tile_find(&op->attributes, "value");
+    if (found == NULL || found->kind != LILAC_TILE_ATTR_DENSE || found->count != 1) {
+        return false;
+    }
+    b->low += (int32_t)found->integers[0];
+    b->high += (int32_t)found->integers[0];
+    return true;
+}
+
+static bool add_bounds(bounds *b, lilac_tile_value *value, uint32_t depth) {
+    const lilac_tile_op *op = value->op;
+    if (op == NULL || depth == 0) {
+        return false;
+    }
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_MAKE_RANGE:
+        b->low += lilac_tile_find_integer(&op->attributes, "start", 0);
+        b->high += lilac_tile_find_integer(&op->attributes, "end", 1) - 1;
+        return true;
+    case LILAC_TILE_OP_TT_SPLAT:
+        if (b->count == MOST_TERMS) {
+            return false;
+        }
+        b->terms[b->count++] = op->operands[0].value;
+        return true;
+    case LILAC_TILE_OP_ARITH_CONSTANT:
+        return add_constant(b, op);
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+        return add_bounds(b, op->operands[0].value, depth - 1);
+    case LILAC_TILE_OP_ARITH_ADDI:
+        return add_bounds(b, op->operands[0].value, depth - 1) &&
+               add_bounds(b, op->operands[1].value, depth - 1);
+    default:
+        return false;
+    }
+}
+
+/* The lower or the upper bound as an i64. */
+static lilac_tile_value *emit_bound(const lilac_emitter *e, const bounds *b, bool upper) {
+    lilac_tile_value *sum =
+        lilac_emit_integer(e, lilac_tile_scalar(e->module, LILAC_I64), upper ? b->high : b->low);
+    for (uint32_t i = 0; i < b->count; i++) {
+        sum = lilac_emit_sum(e, sum, lilac_emit_i64(e, b->terms[i]));
+    }
+    return sum;
+}
+
+/* ---- which selects --------------------------------------------------------------------------- */
+
+/* The comparison as a >= b or a > b, with its operands in this order. */
+static bool read_comparison(const lilac_tile_op *op, lilac_tile_value **larger,
+                            lilac_tile_value **smaller, bool *strict) {
+    const lilac_tile_attribute *predicate = lilac_tile_find(&op->attributes, "predicate");
+    static const struct {
+        const char *name;
+        bool exchanged, strict;
+    } known[] = {{"sge", false, false}, {"sgt", false, true}, {"sle", true, false}, {"slt", true, true}};
+    for (uint32_t i = 0; predicate != NULL && i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(predicate->text, known[i].name) == 0) {
+            *larger = op->operands[known[i].exchanged ? 1 : 0].value;
+            *smaller = op->operands[known[i].exchanged ? 0 : 1].value;
+            *strict = known[i].strict;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A comparison that a mask is made of, larger >= smaller or larger > smaller. */
+typedef struct condition {
+    bounds larger, smaller;
+    bool strict;
+} condition;
+
+/* Adds the comparisons of which the mask is the conjunction. False: it is something else. */
+static bool add_conditions(condition *conditions, uint32_t *count, const lilac_tile_value *mask,
+                           uint32_t depth) {
+    const lilac_tile_op *op = mask->op;
+    if (op == NULL || depth == 0) {
+        return false;
+    }
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_ANDI:
+        return add_conditions(conditions, count, op->operands[0].value, depth - 1) &&
+               add_conditions(conditions, count, op->operands[1].value, depth - 1);
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+        return add_conditions(conditions, count, op->operands[0].value, depth - 1);
+    case LILAC_TILE_OP_ARITH_CMPI:
+        break;
+    default:
+        return false;
+    }
+    lilac_tile_value *larger, *smaller;
+    condition *c = &conditions[*count];
+    if (*count == MOST_CONDITIONS || lilac_tile_element_bits(op->operands[0].value->type) != 32 ||
+        !read_comparison(op, &larger, &smaller, &c->strict)) {
+        return false;
+    }
+    c->larger = c->smaller = (bounds){0};
+    (*count)++;
+    return add_bounds(&c->larger, larger, MOST_DEPTH) && add_bounds(&c->smaller, smaller, MOST_DEPTH);
+}
+
+static bool has_product(const lilac_tile_block *body) {
+    bool found = false;
+    for (const lilac_tile_op *op = body->first; op != NULL; op = op->next) {
+        found |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT || op->code == LILAC_TILE_OP_TT_DOT;
+    }
+    return found;
+}
+
+static bool is_large(const lilac_tile_type *type) {
+    return lilac_tile_is_tensor(type) && type->layout != NULL && type->layout->in_count > 0 &&
+           1U << type->layout->in[0].bits >= LEAST;
+}
+
+/* ---- rewriting ------------------------------------------------------------------------------- */
+
+/* Moves the operation in front of `place`, and what only it needs of the body before it. */
+static void move(const skipping *s, lilac_tile_op *op, lilac_tile_op *place) {
+    lilac_tile_detach(op);
+    lilac_tile_insert_before(place, op);
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        lilac_tile_value *value = op->operands[i].value;
+        if (value->op != NULL && value->op->parent == s->body && value->uses->next == NULL &&
+            value->op->region_count == 0 &&
+            (lilac_tile_op_info_get(value->op->code)->traits & LILAC_TILE_PURE) != 0) {
+            move(s, value->op, op);
+        }
+    }
+}
+
+static lilac_tile_op *append_yield(const skipping *s, lilac_tile_block *block,
+                                   lilac_tile_value *value, const lilac_tile_op *like) {
+    lilac_tile_op *yield = lilac_tile_op_create(s->module, LILAC_TILE_OP_SCF_YIELD, 1, &value, 0,
+                                                NULL, 0, like->location);
+    yield->position = like->position;
+    lilac_tile_append(block, yield);
+    return yield;
+}
+
+/* Is the comparison true for all elements? */
+static lilac_tile_value *emit_test(const lilac_emitter *e, const condition *c) {
+    const lilac_tile_type *wide = lilac_tile_scalar(e->module, LILAC_I64);
+    lilac_tile_value *tests[3] = {
+        lilac_emit_compare(e, c->strict ? "sgt" : "sge", emit_bound(e, &c->larger, false),
+                           emit_bound(e, &c->smaller, true)),
+        lilac_emit_compare(e, "sle", emit_bound(e, &c->larger, true),
+                           lilac_emit_integer(e, wide, INT32_MAX)),
+        lilac_emit_compare(e, "sge", emit_bound(e, &c->smaller, false),
+                           lilac_emit_integer(e, wide, INT32_MIN))};
+    lilac_tile_value *both =
+        lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, tests[0], tests[1]);
+    return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, both, tests[2]);
+}
+
+static void skip(skipping *s, lilac_tile_op *select, const condition *conditions, uint32_t count) {
+    const lilac_emitter e = {.module = s->module, .place = select};
+    lilac_tile_value *all = emit_test(&e, &conditions[0]);
+    for (uint32_t i = 1; i < count; i++) {
+        all = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_ANDI, all, emit_test(&e, &conditions[i]));
+    }
+    const lilac_tile_type *type = select->results[0].type;
+    lilac_tile_op *branch = lilac_tile_op_create(s->module, LILAC_TILE_OP_SCF_IF, 1, &all, 1, &type,
+                                                 2, select->location);
+    branch->position = select->position;
+    branch->results[0].name = select->results[0].name;
+    lilac_tile_insert_before(select, branch);
+    lilac_tile_block *then = lilac_tile_block_create(s->module, branch->regions[0]);
+    lilac_tile_block *otherwise = lilac_tile_block_create(s->module, branch->regions[1]);
+    lilac_tile_replace_uses(&select->results[0], &branch->results[0]);
+    (void)append_yield(s, then, select->operands[1].value, select);
+    lilac_tile_op *yield = append_yield(s, otherwise, &select->results[0], select);
+    move(s, select, yield);
+    s->changed = true;
+}
+
+static void visit_select(skipping *s, lilac_tile_op *op) {
+    const lilac_tile_value *mask = op->operands[0].value;
+    condition conditions[MOST_CONDITIONS];
+    uint32_t count = 0;
+    if (mask->op != NULL && mask->op->parent == s->body && is_large(op->results[0].type) &&
+        lilac_tile_is_tensor(mask->type) && add_conditions(conditions, &count, mask, MOST_DEPTH)) {
+        skip(s, op, conditions, count);
+    }
+}
+
+static void visit_region(skipping *s, lilac_tile_region *region) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        const bool loop = region->parent != NULL && lilac_tile_is_loop(region->parent) &&
+                          has_product(block);
+        for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
+            next = op->next;
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                visit_region(s, op->regions[r]);
+            }
+            if (loop && op->code == LILAC_TILE_OP_ARITH_SELECT) {
+                s->body = block;
+                visit_select(s, op);
+            }
+        }
+    }
+}
+
+bool lilac_engine_skip_masks(lilac_tile_module *module, const lilac_target *target, bool *changed) {
+    skipping s = {.module = module};
+    (void)target;
+    for (lilac_tile_function *function = module->functions; function != NULL;
+         function = function->next) {
+        if (function->body != NULL) {
+            visit_region(&s, function->body);
+            lilac_tile_number(function);
+        }
+    }
+    *changed = s.changed;
+    return true;
+}

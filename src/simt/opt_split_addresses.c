@@ -1,0 +1,207 @@
+/* Addresses and masks of asynchronous copies in a loop: what is invariant apart from what is not.
+ *
+ *     loop %i … {                                   %b1 = add %a, %row : i64
+ *       %v = … of %i                                %b2 = add %b1, %row : i64
+ *       %p = add %v, %a : i64                       loop %i … {
+ *       %p1 = add %p, %row : i64                      %v = … of %i
+ *       %p2 = add %p1, %row : i64             →       %q1 = add %b1, %v : i64
+ *       cp.async [%s], (%p1)                          %q2 = add %b2, %v : i64
+ *       cp.async [%s + 512], (%p2)                    cp.async [%s], (%q1)
+ *     }                                               cp.async [%s + 512], (%q2)
+ *                                                   }
+ *
+ * A chain of sums makes each address wait for the one before it, and its registers for the copy that
+ * reads them (opt_share_increments.c). Conjunctions of conditions likewise: the part that changes is
+ * computed once for all copies. Sums that only one copy of the loop has stay as they are. */
+#include "internal.h"
+
+#include <string.h>
+
+enum { MOST_PAIRS = 64 };
+
+typedef lilac_simt_instruction instruction;
+
+/* A value as the sum or conjunction of what is invariant and what is not; 0: nothing. */
+typedef struct parts {
+    bool known;
+    lilac_simt_value invariant, varying;
+} parts;
+
+typedef struct pair {
+    lilac_simt_value a, b, result;
+} pair;
+
+typedef struct splitting {
+    lilac_simt_kernel *kernel;
+    instruction *loop;
+    parts *parts; /* by value, of the values that the kernel had; of this loop */
+    uint32_t count;
+    pair pairs[MOST_PAIRS]; /* operations that were made in the body */
+    uint32_t pair_count;
+    bool changed;
+} splitting;
+
+static bool is_invariant(const splitting *s, lilac_simt_value value) {
+    for (const lilac_simt_body *body = s->kernel->values[value].body; body != NULL;
+         body = body->parent != NULL ? body->parent->parent : NULL) {
+        if (body == s->loop->bodies[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The operation of two values before `place`. */
+static lilac_simt_value make(const splitting *s, uint16_t code, lilac_simt_value a,
+                             lilac_simt_value b, lilac_simt_body *body, instruction *place) {
+    const instruction like = {.code = code};
+    const lilac_simt_value operands[2] = {a, b};
+    const lilac_simt_type type = lilac_simt_type_of(s->kernel, a);
+    instruction *made = lilac_simt_new_instruction(s->kernel, &like, 2, operands);
+    made->location = s->loop->location;
+    lilac_simt_link(body, place, made);
+    lilac_simt_give_results(s->kernel, made, 1, &type);
+    return made->result;
+}
+
+/* The same in the body, in front of `place`; once for each pair of values. */
+static lilac_simt_value make_inside(splitting *s, uint16_t code, lilac_simt_value a,
+                                    lilac_simt_value b, instruction *place) {
+    for (uint32_t i = 0; i < s->pair_count; i++) {
+        if (s->pairs[i].a == a && s->pairs[i].b == b) {
+            return s->pairs[i].result;
+        }
+    }
+    const lilac_simt_value result = make(s, code, a, b, s->loop->bodies[0], place);
+    if (s->pair_count < MOST_PAIRS) {
+        s->pairs[s->pair_count++] = (pair){a, b, result};
+    }
+    return result;
+}
+
+static parts split(splitting *s, uint16_t code, lilac_simt_value value);
+
+/* A shifted sum is the sum of the shifted parts. */
+static parts split_shift(splitting *s, lilac_simt_value value, const instruction *d) {
+    const parts inner = split(s, LILAC_SIMT_OP_ADD, d->operands[0]);
+    if (inner.invariant == 0 || inner.varying == 0 || !is_invariant(s, d->operands[1])) {
+        return (parts){true, 0, value};
+    }
+    instruction *place = s->kernel->values[value].definition;
+    return (parts){true,
+                   make(s, LILAC_SIMT_OP_SHL, inner.invariant, d->operands[1], s->loop->parent,
+                        s->loop),
+                   make_inside(s, LILAC_SIMT_OP_SHL, inner.varying, d->operands[1], place)};
+}
+
+static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
+    if (is_invariant(s, value)) {
+        return (parts){true, value, 0};
+    }
+    instruction *d = s->kernel->values[value].definition;
+    if (value < s->count && d != NULL && code == LILAC_SIMT_OP_ADD && d->code == LILAC_SIMT_OP_SHL &&
+        d->parent == s->loop->bodies[0]) {
+        if (!s->parts[value].known) {
+            s->parts[value] = split_shift(s, value, d);
+        }
+        return s->parts[value];
+    }
+    if (value >= s->count || d == NULL || d->code != code || d->parent != s->loop->bodies[0]) {
+        return (parts){true, 0, value};
+    }
+    if (!s->parts[value].known) {
+        const parts a = split(s, code, d->operands[0]), b = split(s, code, d->operands[1]);
+        parts *p = &s->parts[value];
+        p->known = true;
+        p->invariant = a.invariant == 0   ? b.invariant
+                       : b.invariant == 0 ? a.invariant
+                                          : make(s, code, a.invariant, b.invariant,
+                                                 s->loop->parent, s->loop);
+        p->varying = a.varying == 0   ? b.varying
+                     : b.varying == 0 ? a.varying
+                                      : make_inside(s, code, a.varying, b.varying, d);
+    }
+    return s->parts[value];
+}
+
+/* The address in global memory that a copy reads, and the condition under which it reads; NULL: none. */
+static void find_operands(const splitting *s, instruction *i, lilac_simt_value **address,
+                          lilac_simt_value **condition) {
+    const bool predicated = lilac_simt_type_of(s->kernel, i->operands[1]) == LILAC_SIMT_I1;
+    *address = &i->operands[1 + predicated];
+    *condition = NULL;
+    if (i->operand_count > 2u + predicated) {
+        instruction *bytes = s->kernel->values[i->operands[2 + predicated]].definition;
+        if (bytes != NULL && bytes->code == LILAC_SIMT_OP_SELECT && bytes->parent == i->parent) {
+            *condition = &bytes->operands[0];
+        }
+    }
+}
+
+/* Is the operand an operation of this loop that has both parts? */
+static bool has_parts(const splitting *s, uint16_t code, lilac_simt_value value) {
+    const instruction *d = s->kernel->values[value].definition;
+    return d != NULL && d->code == code && d->parent == s->loop->bodies[0] && value < s->count;
+}
+
+static void replace(splitting *s, uint16_t code, lilac_simt_value *operand, instruction *place) {
+    if (!has_parts(s, code, *operand)) {
+        return;
+    }
+    const parts p = split(s, code, *operand);
+    if (p.invariant != 0 && p.varying != 0) {
+        const lilac_simt_value made =
+            make_inside(s, code, p.invariant, p.varying, place);
+        s->changed |= made != *operand;
+        *operand = made;
+    }
+}
+
+static uint32_t count_copies(const lilac_simt_body *body) {
+    uint32_t count = 0;
+    for (const instruction *i = body->first; i != NULL; i = i->next) {
+        count += i->code == LILAC_SIMT_OP_CP_ASYNC;
+    }
+    return count;
+}
+
+static void visit_loop(splitting *s, instruction *loop) {
+    lilac_simt_body *body = loop->bodies[0];
+    s->loop = loop;
+    s->pair_count = 0;
+    memset(s->parts, 0, sizeof *s->parts * s->count);
+    for (instruction *i = body->first; i != NULL; i = i->next) {
+        if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
+            lilac_simt_value *address, *condition;
+            find_operands(s, i, &address, &condition);
+            replace(s, LILAC_SIMT_OP_ADD, address,
+                    s->kernel->values[*address].definition);
+            if (condition != NULL) {
+                replace(s, LILAC_SIMT_OP_AND, condition,
+                        s->kernel->values[*condition].definition);
+            }
+        }
+    }
+}
+
+static void visit(splitting *s, lilac_simt_body *body) {
+    for (instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            visit(s, i->bodies[k]);
+        }
+        if (i->code == LILAC_SIMT_OP_LOOP && count_copies(i->bodies[0]) > 1) {
+            visit_loop(s, i);
+        }
+    }
+}
+
+bool lilac_simt_opt_split_addresses(lilac_simt_kernel *kernel) {
+    splitting s = {.kernel = kernel, .count = kernel->value_count};
+    s.parts = lilac_heap_grow(NULL, sizeof *s.parts * s.count);
+    visit(&s, kernel->body);
+    lilac_heap_free(s.parts);
+    if (s.changed) {
+        lilac_simt_infer_uniform(kernel);
+    }
+    return s.changed;
+}

@@ -1,0 +1,204 @@
+/* Registers that instructions update in place, on random loops with a wgmma: values of one register are
+ * never live at the same time. Liveness is computed here anew, from the positions of definitions and
+ * uses. A wgmma updates its accumulators, a wait its operands, and arithmetic may write the register of an
+ * operand that it reads last. */
+#include <lilac/simt_matrix.h>
+
+#include "support/test.h"
+#include "support/wgmma_findings.h"
+
+enum { COLUMNS = 8, COUNT = COLUMNS / 2, MOST_VALUES = 64 };
+
+typedef struct random_loop {
+    rig r;
+    lilac_random random;
+    lilac_simt_value pool[MOST_VALUES];
+    uint32_t count;
+    lilac_simt_value sums[COUNT]; /* of the last wgmma */
+    lilac_simt_instruction *loop;
+} random_loop;
+
+static lilac_simt_value pick(random_loop *l) {
+    return l->pool[random_below(&l->random, l->count)];
+}
+
+static void add_arithmetic(random_loop *l) {
+    lilac_simt_builder *b = &l->r.b;
+    static const lilac_simt_opcode codes[] = {LILAC_SIMT_OP_FADD, LILAC_SIMT_OP_FSUB,
+                                              LILAC_SIMT_OP_FMUL, LILAC_SIMT_OP_FDIV};
+    const lilac_simt_value x = pick(l), y = pick(l);
+    lilac_simt_value made;
+    switch (random_below(&l->random, 4)) {
+    case 0:
+        made = lilac_simt_op3(b, LILAC_SIMT_OP_FFMA, LILAC_SIMT_F32, x, y, pick(l));
+        break;
+    case 1:
+        made = lilac_simt_op1(b, LILAC_SIMT_OP_FNEG, LILAC_SIMT_F32, x);
+        break;
+    default:
+        made = lilac_simt_op2(b, codes[random_below(&l->random, 4)], LILAC_SIMT_F32, x, y);
+        break;
+    }
+    l->pool[l->count++] = made;
+}
+
+/* A product of the last COUNT values of the pool, or of any. */
+static void add_wgmma(random_loop *l) {
+    const lilac_simt_matrix_payload kind = {.a = LILAC_MATRIX_F16,
+                                            .b = LILAC_MATRIX_F16,
+                                            .d = LILAC_MATRIX_F32,
+                                            .m = 64,
+                                            .n = COLUMNS,
+                                            .k = 16};
+    const lilac_matrix_descriptor packed = {
+        .leading = 16, .stride = 1024, .swizzle = LILAC_MATRIX_SWIZZLE_128};
+    lilac_simt_builder *b = &l->r.b;
+    const lilac_simt_value where = lilac_simt_matrix_descriptor(b, word(&l->r, 0), &packed);
+    lilac_simt_value sums[COUNT];
+    const bool last = random_below(&l->random, 4) != 0;
+    for (uint32_t e = 0; e < COUNT; e++) {
+        sums[e] = last ? l->pool[l->count - COUNT + e] : pick(l);
+    }
+    lilac_simt_wgmma_fence(b);
+    const lilac_simt_value first =
+        lilac_simt_wgmma(b, &kind, sums, &where, where, lilac_simt_constant(b, LILAC_SIMT_I1, 1));
+    lilac_simt_wgmma_commit(b);
+    for (uint32_t e = 0; e < COUNT; e++) {
+        l->sums[e] = first + e;
+    }
+}
+
+static void build(random_loop *l, uint64_t seed) {
+    lilac_simt_builder *b = &l->r.b;
+    lilac_simt_value next[COUNT], i;
+    memset(l, 0, sizeof *l);
+    lilac_random_seed(&l->random, seed);
+    rig_init(&l->r, 4, 1, 16384);
+    for (uint32_t e = 0; e < COUNT; e++) {
+        next[e] = lilac_simt_constant(b, LILAC_SIMT_F32, 0);
+    }
+    l->loop =
+        lilac_simt_loop_begin(b, word(&l->r, 0), word(&l->r, 5), word(&l->r, 1), COUNT, next, &i);
+    for (uint32_t e = 0; e < COUNT; e++) {
+        l->pool[e] = i + 1 + e;
+    }
+    const lilac_simt_value waited = lilac_simt_wgmma_wait(b, 0, COUNT, l->pool);
+    for (uint32_t e = 0; e < COUNT; e++) {
+        l->pool[e] = waited + e;
+    }
+    l->count = COUNT;
+    /* often one operation on each sum, in their order */
+    for (uint32_t e = 0; e < COUNT && random_below(&l->random, 8) != 0; e++) {
+        l->pool[l->count++] =
+            lilac_simt_op2(b, LILAC_SIMT_OP_FMUL, LILAC_SIMT_F32, waited + e,
+                           lilac_simt_constant(b, LILAC_SIMT_F32, 0x40000000 + (e << 20)));
+    }
+    for (uint32_t n = random_below(&l->random, 4); n > 0; n--) {
+        add_arithmetic(l);
+    }
+    add_wgmma(l);
+    for (uint32_t n = random_below(&l->random, 4); n > 0; n--) {
+        add_arithmetic(l);
+    }
+    const uint32_t turn = random_below(&l->random, 3) == 0 ? random_below(&l->random, COUNT) : 0;
+    for (uint32_t e = 0; e < COUNT; e++) {
+        next[e] = random_below(&l->random, 12) == 0 ? pick(l) : l->sums[(e + turn) % COUNT];
+    }
+    (void)lilac_simt_loop_end(b, l->loop, next);
+    effect(&l->r, LILAC_SIMT_OP_RETURN);
+}
+
+/* ---- liveness ---------------------------------------------------------------------------------- */
+
+typedef struct life {
+    lilac_simt_value value;
+    const lilac_simt_instruction *definition; /* NULL: an argument */
+    uint32_t defined, last;                   /* positions in the body */
+} life;
+
+static uint32_t find_lives(life *lives, const lilac_simt_body *body, uint32_t argument_count) {
+    uint32_t count = 0, position = 0;
+    for (uint32_t k = 0; k < argument_count; k++) {
+        lives[count++] = (life){.value = body->argument + k};
+    }
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        position++;
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            for (uint32_t n = 0; n < count; n++) {
+                lives[n].last = lives[n].value == i->operands[k] ? position : lives[n].last;
+            }
+        }
+        for (uint32_t k = 0; k < i->result_count; k++) {
+            assert_true(count < 4 * MOST_VALUES);
+            lives[count++] = (life){i->result + k, i, position, position};
+        }
+    }
+    return count;
+}
+
+/* May the instruction write the register of an operand that it reads? */
+static bool updates(const life *later, lilac_simt_value operand) {
+    const lilac_simt_instruction *i = later->definition;
+    switch (i->code) {
+    case LILAC_SIMT_OP_WGMMA:
+    case LILAC_SIMT_OP_WGMMA_WAIT:
+        return i->operands[later->value - i->result] == operand;
+    case LILAC_SIMT_OP_FADD:
+    case LILAC_SIMT_OP_FSUB:
+    case LILAC_SIMT_OP_FMUL:
+    case LILAC_SIMT_OP_FFMA:
+        return true;
+    default: /* more than one instruction of the target */
+        return false;
+    }
+}
+
+static void check(const random_loop *l, uint64_t seed, uint32_t *shared, uint32_t *joined) {
+    life lives[4 * MOST_VALUES];
+    const lilac_simt_body *body = l->loop->bodies[0];
+    const uint32_t count = find_lives(lives, body, COUNT + 1);
+    lilac_simt_value *homes = calloc(l->r.kernel->value_count, sizeof *homes);
+    lilac_simt_register_homes(l->r.kernel, homes);
+    for (uint32_t a = 0; a < count; a++) {
+        for (uint32_t b = a + 1; b < count; b++) {
+            const life *u = &lives[a], *v = &lives[b];
+            if (homes[u->value] != homes[v->value]) {
+                continue;
+            }
+            *shared += 1;
+            if (u->last > v->defined || (u->last == v->defined && !updates(v, u->value))) {
+                fail_msg("seed %llu: %%%u and %%%u are live at the same time in register %u",
+                         (unsigned long long)seed, u->value, v->value, homes[u->value]);
+            }
+        }
+    }
+    for (uint32_t k = 0; k < COUNT; k++) {
+        *joined += homes[body->last->operands[k]] == body->argument + 1 + k;
+    }
+    free(homes);
+}
+
+static void values_of_one_register_are_never_live_together(void **state) {
+    (void)state;
+    uint32_t shared = 0, joined = 0;
+    const uint32_t loops = scaled(2000);
+    for (uint64_t seed = 1; seed <= loops; seed++) {
+        static random_loop l;
+        build(&l, seed);
+        if (!lilac_simt_verify(l.r.module)) {
+            fail_with_diagnostics(l.r.context, "the loop is not valid");
+        }
+        check(&l, seed, &shared, &joined);
+        rig_clear(&l.r);
+    }
+    print_message("%u pairs share a register; %u of %u sums are in the register of the argument\n",
+                  shared, joined, COUNT * loops);
+    assert_true(shared > loops && 8 * joined > COUNT * loops);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_of_one_register_are_never_live_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
