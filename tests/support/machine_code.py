@@ -1,9 +1,10 @@
 """PTX and SASS as lists of instructions, and the rules that the SASS of a kernel with matrix products
 obeys. tests/exec/sass.py applies the rules to kernels, tests/exec/sass_rules.py tests the rules.
 
-    Program                  instructions and loops of a text
-    check_kernel(ptx, sass)  the violated rules, as sentences
-    describe_loop(ptx, sass) the counts of a loop
+    Program                   instructions and loops of a text
+    check_log(log, ptx)       the violated rules of ptxas's messages, and the registers of a thread
+    check_kernel(ptx, sass)   the violated rules of the code
+    compare_loops(ptx, sass)  the counts of the loops with products
 
 Both texts have the same form: a label ends with a colon, an instruction is
 
@@ -14,7 +15,7 @@ A loop is the text from a label to the last branch back to it. Loops are compare
 """
 
 import re
-from collections import Counter
+from collections import Counter, namedtuple
 
 INSTRUCTION = re.compile(
     r"^\s*(?:/\*[0-9a-f]{4,}\*/)?\s*(@!?%?\w+\s+)?([A-Za-z_][\w.:]*)(?:\s+([^;]*?))?\s*;")
@@ -28,6 +29,10 @@ REGISTERS = 65536         # of a multiprocessor
 MOST_REGISTERS = 255      # of a thread
 MOST_INSTRUCTIONS = 1000  # of a loop; the instruction cache that is nearest to the core holds about so many
 IN_FLIGHT = 0.2           # share of a loop from which on products overlap with other work
+
+
+# `rule`: its name, one of RULES.
+Violation = namedtuple("Violation", "rule text")
 
 
 class Instruction:
@@ -84,6 +89,13 @@ def is_product(instruction):
             re.match(r"[HIDQB]MMA\.", instruction.opcode) is not None)
 
 
+def machine_products(instruction):
+    """The machine's products for an instruction. Hopper's mma.sync has no 8-bit floats: ptxas converts them
+    to f16, and half of their inner indices fill an instruction."""
+    is_converted = instruction.starts("mma.sync") and re.search(r"\.e[45]m[32]\.", instruction.opcode)
+    return 2 if is_converted else int(is_product(instruction))
+
+
 def ends_group(instruction):
     return instruction.starts("wgmma.commit_group") or (
         is_asynchronous_product(instruction) and "gsb0" in instruction.operands)
@@ -117,6 +129,26 @@ def copy_kind(instruction):
         parts = instruction.opcode.split(".")
         size = 16 if "128" in parts else 8 if "64" in parts else 4
         return size, "BYPASS" in parts
+    return None
+
+
+def shared_access(instruction):
+    """(what, bytes of a thread) of an access to shared memory, or None. In front of copies ptxas places
+    loads with the predicate !PT, which are never executed."""
+    parts = instruction.opcode.split(".")
+    if instruction.predicate == "@!PT":
+        return None
+    if instruction.starts("ld.shared", "st.shared"):
+        count = next((int(part[1:]) for part in parts if re.match(r"v[248]$", part)), 1)
+        return parts[0], count * int(re.search(r"\d+$", parts[-1]).group(0)) // 8
+    if instruction.starts("ldmatrix", "stmatrix"):
+        return parts[0], 4 * next(int(part[1:]) for part in parts if re.match(r"x[124]$", part))
+    if parts[0] in ("LDS", "STS"):
+        size = {"U8": 1, "S8": 1, "8": 1, "U16": 2, "S16": 2, "16": 2, "64": 8, "128": 16}
+        return parts[0][:2].lower(), next((size[part] for part in parts if part in size), 4)
+    if parts[0] in ("LDSM", "STSM"):
+        size = {"4": 16, "2": 8}
+        return parts[0][:2].lower() + "matrix", next((size[part] for part in parts if part in size), 4)
     return None
 
 
@@ -157,14 +189,32 @@ def operand_a(instruction):
 
 # ---- the rules -------------------------------------------------------------------------------
 
+# Counts of a loop that are equal in PTX and SASS; each is a rule.
+EQUAL = ["products", "groups", "waits", "copy waits", "copy groups", "barriers", "copies", "shared",
+         "proxy fences"]
+
+RULES = EQUAL + [
+    "message",       # ptxas warns of nothing and serialises no wgmma (C75xx)
+    "local memory",  # no stack, no spills
+    "registers",     # at most as many as the launch allows
+    "call",          # none: it serialises wgmma
+    "predicate",     # a wgmma has none
+    "operand A",     # a wgmma's registers of A stay as they are until the wait that covers it
+    "loops",         # as many with products in SASS as in PTX
+    "fences",        # at most one WARPGROUP.ARRIVE for each wgmma.fence of the loop
+    "uniform",       # a loop with wgmma moves nothing to uniform registers (R2UR)
+    "size",          # a loop with wgmma fits in the instruction cache
+    "overlap",       # work under products in flight stays there
+]
+
+
 def check_log(log, ptx):
-    """What ptxas -v says: the violated rules, and the number of registers."""
-    found = []
-    warnings = [line for line in log.splitlines() if re.search(r"C75\d\d|warning|error", line, re.I)]
-    found += ["ptxas: " + line for line in warnings]
+    """The rules that what ptxas -v says violates, and the number of registers."""
+    found = [Violation("message", line) for line in log.splitlines()
+             if re.search(r"C75\d\d|warning|error", line, re.I)]
     for count, what in re.findall(r"(\d+) bytes (stack frame|spill stores|spill loads)", log):
         if int(count):
-            found.append("%s bytes of %s" % (count, what))
+            found.append(Violation("local memory", "%s bytes of %s" % (count, what)))
     registers = max([int(count) for count in re.findall(r"Used (\d+) registers", log)], default=0)
     threads = re.search(r"\.(?:max|req)ntid (\d+)", ptx)
     blocks = re.search(r"\.minnctapersm (\d+)", ptx)
@@ -173,7 +223,8 @@ def check_log(log, ptx):
         each = REGISTERS // (int(threads.group(1)) * (int(blocks.group(1)) if blocks else 1))
         budget = min(budget, each // 8 * 8)
     if registers == 0 or registers > budget:
-        found.append("%d registers of a thread, the launch allows %d" % (registers, budget))
+        found.append(Violation("registers", "%d registers of a thread, the launch allows %d" % (
+            registers, budget)))
     return found, registers
 
 
@@ -204,7 +255,7 @@ def check_operand_a(sass):
         paths += [sass.instructions[at:b + 1] + sass.instructions[a:b + 1] * 2
                   for a, b in sass.loops() if a <= at <= b]
         found += filter(None, [covering_wait_path(path, registers) for path in paths])
-    return list(dict.fromkeys(found))
+    return [Violation("operand A", text) for text in dict.fromkeys(found)]
 
 
 def share_in_flight(body):
@@ -226,10 +277,10 @@ def share_in_flight(body):
 def counts(body):
     """The counts of a loop, PTX or SASS."""
     def number(test):
-        return sum(bool(test(instruction)) for instruction in body)
+        return sum(int(test(instruction)) for instruction in body)
     return {
         "instructions": len(body),
-        "products": number(is_product),
+        "products": number(machine_products),
         "asynchronous": number(is_asynchronous_product),
         "groups": number(ends_group),
         "fences": number(lambda i: i.starts("wgmma.fence", "WARPGROUP.ARRIVE")),
@@ -238,37 +289,39 @@ def counts(body):
         "copy groups": number(lambda i: i.starts("cp.async.commit_group", "LDGDEPBAR")),
         "barriers": number(is_block_barrier),
         "copies": Counter(filter(None, map(copy_kind, body))),
+        "shared": Counter(filter(None, map(shared_access, body))),
         "proxy fences": number(lambda i: i.starts("fence.proxy", "FENCE.VIEW")),
         "to uniform": number(lambda i: i.starts("R2UR")),
         "in flight": share_in_flight(body),
     }
 
 
-EQUAL = ["products", "groups", "waits", "copy waits", "copy groups", "barriers", "copies", "proxy fences"]
-
-
 def check_loop(ptx, sass):
     """The violated rules of one loop, from its counts in PTX and in SASS."""
-    found = ["%s: %s in the PTX, %s in the SASS" % (what, show(ptx[what]), show(sass[what]))
-             for what in EQUAL if ptx[what] != sass[what]]
+    found = [Violation(what, "%s: %s in the PTX, %s in the SASS" % (
+        what, show(ptx[what]), show(sass[what]))) for what in EQUAL if ptx[what] != sass[what]]
     if sass["fences"] > ptx["fences"]:
-        found.append("%d WARPGROUP.ARRIVE, the PTX has %d wgmma.fence" % (sass["fences"], ptx["fences"]))
+        found.append(Violation("fences", "%d WARPGROUP.ARRIVE, the PTX has %d wgmma.fence" % (
+            sass["fences"], ptx["fences"])))
     if sass["asynchronous"] and sass["to uniform"]:
-        found.append("%d R2UR: a descriptor or an address is not uniform" % sass["to uniform"])
+        found.append(Violation("uniform", "%d R2UR: a descriptor or an address is not uniform" % (
+            sass["to uniform"])))
     if sass["asynchronous"] and sass["instructions"] > MOST_INSTRUCTIONS:
-        found.append("%d instructions, expected at most %d" % (sass["instructions"], MOST_INSTRUCTIONS))
+        found.append(Violation("size", "%d instructions, expected at most %d" % (
+            sass["instructions"], MOST_INSTRUCTIONS)))
+    if ptx["in flight"] >= IN_FLIGHT and sass["in flight"] < ptx["in flight"] / 2:
+        found.append(Violation("overlap", "%.0f %% of the PTX are under products in flight, %.0f %% of "
+                               "the SASS" % (100 * ptx["in flight"], 100 * sass["in flight"])))
     return found
-
-
-def lost_overlap(ptx, sass):
-    """Whether the assembler moved work out from under the products in flight."""
-    return ptx["in flight"] >= IN_FLIGHT and sass["in flight"] < ptx["in flight"] / 2
 
 
 def show(value):
     if isinstance(value, Counter):
-        return ", ".join("%d of %d bytes%s" % (number, size, " past L1" if bypass else "")
-                         for (size, bypass), number in sorted(value.items())) or "none"
+        def kind(one):
+            if isinstance(one[0], str):
+                return "%s of %d bytes" % one
+            return "of %d bytes%s" % (one[0], " past L1" if one[1] else "")
+        return ", ".join("%d %s" % (number, kind(one)) for one, number in sorted(value.items())) or "none"
     return str(value)
 
 
@@ -280,21 +333,23 @@ def compare_loops(ptx, sass):
 
 
 def check_kernel(ptx, sass):
-    """The violated rules of a kernel, without those about overlap."""
+    """The violated rules of a kernel's code."""
     found = []
     local = [instruction for instruction in sass.instructions if instruction.starts("LDL", "STL")]
     if local:
-        found.append("%d accesses to local memory, the first one '%s'" % (len(local), local[0]))
+        found.append(Violation("local memory", "%d accesses to local memory, the first one '%s'" % (
+            len(local), local[0])))
     for instruction in sass.instructions:
         if instruction.starts("CALL"):
-            found.append("'%s' is a call" % instruction)
+            found.append(Violation("call", "'%s' is a call" % instruction))
         if is_asynchronous_product(instruction) and instruction.predicate:
-            found.append("'%s' has a predicate" % instruction)
+            found.append(Violation("predicate", "'%s' has a predicate" % instruction))
     found += check_operand_a(sass)
     loops = compare_loops(ptx, sass)
     if loops is None:
-        return found + ["%d loops with products in the PTX, %d in the SASS" % (
-            len(ptx.loops_with_products()), len(sass.loops_with_products()))]
+        return found + [Violation("loops", "%d loops with products in the PTX, %d in the SASS" % (
+            len(ptx.loops_with_products()), len(sass.loops_with_products())))]
     for at, (in_ptx, in_sass) in enumerate(loops):
-        found += ["loop %d: %s" % (at, rule) for rule in check_loop(in_ptx, in_sass)]
+        found += [Violation(rule, "loop %d: %s" % (at, text))
+                  for rule, text in check_loop(in_ptx, in_sass)]
     return found
