@@ -40,7 +40,8 @@ class Instruction:
 
     def __init__(self, predicate, opcode, operands):
         self.predicate, self.opcode = (predicate or "").strip(), opcode
-        self.operands = [part.strip() for part in re.split(r",(?![^{\[]*[}\]])", operands or "") if part.strip()]
+        parts = re.split(r",(?![^{\[]*[}\]])", operands or "")
+        self.operands = [part.strip() for part in parts if part.strip()]
 
     def __str__(self):
         return " ".join([self.predicate, self.opcode, ", ".join(self.operands)]).strip()
