@@ -311,15 +311,16 @@ class Case:
     `reference` takes what the launch is given (by the parameters' names, see Launch.inputs) and gives
     the expected output, or a dict of them by name. An element may be off by `tolerance` (a number, or
     one for each output by name) times its magnitude or the output's mean magnitude, whichever is
-    larger, and by the rounding of numbers near zero; 0 asks for the very numbers. `bytes` are what any
+    larger, and by the rounding of numbers near zero; 0 asks for the very numbers. For the outputs that
+    `rows` names, it is the mean magnitude of the element's row, the last dimension. `bytes` are what any
     program for this operator must move between the processor and memory, by default every buffer
     once; `operations` the arithmetic. `unit` is the type of the operands that a matrix unit multiplies
     (a key of runner.MATRIX_UNITS), or None for arithmetic in f32.
     """
 
-    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None):
+    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None, rows=()):
         self.name, self.family, self.launch, self.reference = name, family, launch, reference
-        self.operations, self.tolerance, self.unit = operations, tolerance, unit
+        self.operations, self.tolerance, self.unit, self.rows = operations, tolerance, unit, rows
         self.bytes = bytes if bytes is not None else sum(
             b.bytes * (2 if b.output and b.read else 1) for b in launch.buffers.values())
         self.expected = None
@@ -350,7 +351,7 @@ class Case:
             tensor = self.launch.tensors[name]
             tolerance = self.tolerance[name] if isinstance(self.tolerance, dict) else self.tolerance
             found[name] = math.inf if tensor.written_outside() else \
-                error(tensor.result(), want, tolerance, SMALLEST.get(tensor.buffer.dtype, 0.0))
+                error(tensor.result(), want, tolerance, SMALLEST.get(tensor.buffer.dtype, 0.0), name in self.rows)
         return found
 
     def check(self):
@@ -358,7 +359,7 @@ class Case:
         return max(self.errors().values())
 
 
-def error(got, want, tolerance, smallest=0.0):
+def error(got, want, tolerance, smallest=0.0, by_row=False):
     """The largest difference over what is allowed (see Case); infinite where one side is not finite
     and the other is not the same."""
     if tuple(got.shape) != tuple(want.shape):
@@ -371,5 +372,6 @@ def error(got, want, tolerance, smallest=0.0):
         return math.inf
     zero = want.new_zeros(())
     got, want = got.where(finite, zero), want.where(finite, zero)
-    scale = want.abs().clamp_min(max(want.abs().mean().item(), 1e-300))
+    mean = want.abs().mean(-1, keepdim=True) if by_row else want.abs().mean()
+    scale = want.abs().maximum(mean.clamp_min(1e-300))
     return ((got - want).abs() / (tolerance * scale + smallest)).max().item()

@@ -145,7 +145,8 @@ def attention_case(dtype, batch, heads, length, D, causal=False, group=1, window
     family = "attention" if modifier == "none" and not window else "template attention"
     return Case(f"attention_{'_'.join(parts)}_{batch}x{heads}x{length}", family, launch, reference,
                 operations=4 * all_heads * scores(length, causal, window) * D,
-                unit=KINDS[dtype].unit, tolerance={"o": tolerance(dtype, out, length), "lse": within("f32", 4096)})
+                unit=KINDS[dtype].unit, tolerance={"o": tolerance(dtype, out, length), "lse": within("f32", 4096)},
+                rows=("o",))
 
 
 def tolerance(dtype, out, length):
@@ -232,7 +233,7 @@ def varlen_case(dtype, batch, heads, longest, D, causal, tile=(128, 64), num_war
     return Case(f"attention_varlen_{dtype}_d{D}_{'causal' if causal else 'full'}_{batch}x{heads}x{longest}",
                 "attention varlen", launch, reference,
                 operations=4 * heads * D * sum(scores(n, causal) for n in lengths), unit=KINDS[dtype].unit,
-                tolerance=through(dtype, dtype, longest))
+                tolerance=through(dtype, dtype, longest), rows=("o",))
 
 
 @triton.jit
@@ -319,7 +320,8 @@ def decode_case(dtype, batch, heads_kv, group, longest, D, splits, paged=False, 
     return Case(f"attention_{title}_{dtype}_d{D}_{batch}x{heads_kv}x{group}x{longest}", "attention decode", launch,
                 reference,
                 bytes=moved, operations=4 * sum(lengths) * heads * D, unit=KINDS[dtype].unit,
-                tolerance={"partial": through(dtype, "f32", longest), "lse": within("f32", 4096)})
+                tolerance={"partial": through(dtype, "f32", longest), "lse": within("f32", 4096)},
+                rows=("partial",))
 
 
 @triton.jit
@@ -373,7 +375,7 @@ def ragged_case(dtype, batch, heads, longest, D, tile=(64, 64), num_warps=4, num
 
     return Case(f"ragged_attention_{dtype}_d{D}_{batch}x{heads}x{longest}", "ragged attention", launch, reference,
                 operations=4 * heads * D * sum(scores(n, True) for n in lengths), unit=KINDS[dtype].unit,
-                tolerance=through(dtype, dtype, longest))
+                tolerance=through(dtype, dtype, longest), rows=("o",))
 
 
 def cases():

@@ -68,7 +68,7 @@ def linear_attention_case(dtype, batch, heads, length, D, V, decay=False, chunk=
     operations = 2 * all_heads * steps * (chunk * chunk * (D * (V // columns) + V) + 2 * chunk * D * V)
     return Case(f"{'retention' if decay else 'linear_attention'}_{dtype}_{batch}x{heads}x{length}x{D}x{V}",
                 "linear attention", launch, reference, operations=operations, unit=KINDS[dtype].unit,
-                tolerance=through(dtype, dtype, length))
+                tolerance=through(dtype, dtype, length), rows=tuple(launch.outputs))
 
 
 @triton.jit
