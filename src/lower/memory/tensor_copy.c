@@ -57,13 +57,25 @@ static lilac_simt_value elect(lilac_lowering *l, const lilac_tile_value *predica
     return lilac_lower_both(l, first, lilac_lower_get(l, value, 0));
 }
 
-static bool mbarrier(lilac_lowering *l, const lilac_tile_op *op, lilac_simt_opcode code,
+static bool mbarrier(lilac_lowering *l, const lilac_tile_op *op, uint16_t code,
                      lilac_simt_value predicate, lilac_simt_value value) {
-    shared_place place;
+    shared_place place = {0};
     if (!find_place(l, op->operands[0].value, &place)) {
         return false;
     }
-    (void)lilac_simt_mbarrier(&l->builder, code, place.address, place.offset, predicate, value);
+    const lilac_simt_instruction like = {.code = code,
+                                         .immediate = place.offset,
+                                         .shared_begin = place.begin,
+                                         .shared_end = place.end};
+    lilac_simt_value operands[3] = {place.address};
+    uint32_t n = 1;
+    if (predicate != 0) {
+        operands[n++] = predicate;
+    }
+    if (value != 0) {
+        operands[n++] = value;
+    }
+    lilac_simt_build(&l->builder, &like, n, operands, 0, NULL);
     return true;
 }
 
@@ -123,7 +135,7 @@ bool lilac_lower_tensor_copy(lilac_lowering *l, const lilac_tile_op *op) {
                            *memory = op->operands[op->operand_count - 2].value;
     const lilac_tile_type *block = descriptor->type->element;
     lilac_box box;
-    shared_place to, signal;
+    shared_place to = {0}, signal = {0};
     if (!is_map(l, descriptor) || !lilac_engine_box(&box, block)) {
         return lilac_lower_unsupported(l, "its descriptor is not a parameter, or has no blocks of "
                                           "rank 2 with rows of 32 bytes or more");
