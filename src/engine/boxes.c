@@ -96,11 +96,13 @@ static const lilac_tile_type *memory_of(lilac_tile_module *module, const lilac_e
                                         lilac_scalar scalar, uint32_t rank, const int64_t *shape,
                                         uint32_t count) {
     const uint32_t more = count > 0;
+    lilac_encoding *kept = lilac_arena_new(module->arena, lilac_encoding); /* types point to it */
+    *kept = *encoding;
     lilac_encoding_memdesc memory = {.rank = rank + more,
                                      .alloc_rank = rank + more,
                                      .scalar = scalar,
                                      .is_mutable = true,
-                                     .encoding = encoding};
+                                     .encoding = kept};
     memory.shape[0] = memory.alloc_shape[0] = count;
     for (uint32_t d = 0; d < rank; d++) {
         memory.shape[d + more] = memory.alloc_shape[d + more] = shape[d];
