@@ -130,10 +130,30 @@ lilac_engine_decompose_dots(lilac_tile_module *module, const lilac_target *targe
  * `lilac.descriptor` of the base has the old type. A function that uses descriptors in other operations,
  * or whose tensors have layouts, keeps them. Refused with `unsupported-descriptor`: a last stride
  * that is not the constant 1, a reduction that the element type does not have. Linear in the size of
- * the module, apart from values that nested loops carry. */
+ * the module, apart from values that nested loops carry.
+ *
+ * Where the device has tensor copies and wgmma, a parameter whose blocks (lilac_engine_box) are only
+ * loaded, one of them in a loop with a matrix product, also stays as a parameter with the attribute
+ * `lilac.tensor_map`, and its loads have a lilac.tensor_box as operand, which pipeline_loops and copy_boxes
+ * turn into tensor copies. copy_boxes removes the parts of such a parameter. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module *module,
                                                               const lilac_target *target,
                                                               bool *changed);
+/* How tensor copies move a block of a descriptor: `copies` boxes of rows x columns elements, along the columns.
+ * The memory has the layout of #ttg.nvmma_shared with that swizzle, not transposed. */
+typedef struct lilac_box {
+    uint32_t swizzle_bytes; /* 32, 64, 128 */
+    uint32_t rows, columns; /* of one copy */
+    uint32_t copies;
+} lilac_box;
+/* False: tensor copies do not move blocks of this type (a tensor type without a layout): other ranks than 2,
+ * rows of less than 32 bytes, more than 256 rows. */
+LILAC_API bool lilac_engine_box(lilac_box *box, const lilac_tile_type *block);
+/* Turns the remaining loads with a lilac.tensor_box into tensor copies that the block waits for, and removes the
+ * parts of descriptors that are tensor maps from the parameters. After pipeline_loops. Linear in the size of
+ * the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_copy_boxes(lilac_tile_module *module,
+                                                      const lilac_target *target, bool *changed);
 /* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform
  * step becomes a carried scalar and an invariant tensor; their sum is formed at each use. Never
  * fails. Linear in the size of the module for loops that are not nested. */

@@ -115,7 +115,8 @@ def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Opt
         For a number: an int, float or bool, or a NumPy scalar.
         For a tensor descriptor: an array of the descriptor's rank, whose shape and strides are the tensor's.
         What a parameter `d` needs besides the array are parameters of their own, given by name only: `d_nan`
-        (True: elements outside are read as NaN; the usual: zero), `d_shape0`, …, `d_stride0`, …
+        (True: elements outside are read as NaN; the usual: zero), `d_shape0`, …, `d_stride0`, … Where
+        tensor copies move its blocks (`tensordesc_meta` of the metadata), there is `d_nan` only.
         For a tensor map (`i64 tensor_map` in SIMT IR): a `TensorMap`.
     num_warps, num_ctas, target: as for `compile`. SIMT text contains them; others are refused.
     name: the name of the kernel in the module; None: the first kernel.
@@ -158,7 +159,7 @@ def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Opt
         raise CompilationError(diagnostics_of(source.text, prepared[1], prepared[2]))
     program, metadata, parameters = prepared
     facts = _facts(json.loads(metadata), name)
-    binding = _Binding(facts["name"], parameters, empty)
+    binding = _Binding(facts["name"], parameters, empty, _boxes(facts))
     binding.bind(arguments, named)
     blocks = _grid(grid)
     completed, counters, printed, as_json, as_printed = _core.simulate(
@@ -183,6 +184,14 @@ def _facts(metadata: dict[str, Any], name: Optional[str]) -> dict[str, Any]:
     return next(one for one in kernels if name is None or one["name"] == name)
 
 
+def _boxes(facts: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], int]]:
+    """For each parameter that is the tensor map of a descriptor: the box and the swizzle that the kernel expects."""
+    descriptors = [one for one in facts.get("parameters", ()) if one["type"].startswith(_DESCRIPTOR)
+                   or "descriptor" in one]
+    return {one["name"]: (tuple(meta["block_size"]), (0, 32, 64, 128)[meta["swizzle"]])
+            for one, meta in zip(descriptors, facts.get("tensordesc_meta", ())) if meta is not None}
+
+
 def _grid(grid: Grid) -> tuple[int, int, int]:
     sizes = [grid] if hasattr(grid, "__index__") and not getattr(grid, "shape", ()) else list(grid)  # type: ignore
     if not 1 <= len(sizes) <= 3:
@@ -200,7 +209,9 @@ def _limit(limit: Any) -> int:
 
 
 # The types of parameters that have an array.
-_WITH_MEMORY = ("!tt.ptr", "i64 ptr", "i64 tensor_map")
+_DESCRIPTOR = "!tt.tensordesc<"  # of a kernel that copies its blocks by a tensor map
+_MAPS = (_DESCRIPTOR, "i64 tensor_map")
+_WITH_MEMORY = ("!tt.ptr", "i64 ptr", *_MAPS)
 
 
 class _Memory:
@@ -214,8 +225,9 @@ class _Memory:
 class _Binding:
     """Binds the arguments of a launch to the parameters of a kernel."""
 
-    def __init__(self, kernel: str, parameters: Sequence[tuple[str, str, int, int]], empty: Iterable[str]) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: str, parameters: Sequence[tuple[str, str, int, int]], empty: Iterable[str],
+                 boxes: Mapping[str, tuple[tuple[int, ...], int]]) -> None:
+        self.kernel, self.boxes = kernel, boxes
         self.parameters = [parameter[:3] for parameter in parameters]
         self.names = [parameter[0] for parameter in parameters]
         # Descriptors: the names of the parameters that are their shape, strides and padding, by their base.
@@ -228,6 +240,8 @@ class _Binding:
         self.maps: list[tuple[Any, ...]] = []
 
     def bind(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        import numpy
+
         if len(arguments) == 1 and isinstance(arguments[0], Mapping):
             arguments, named = (), {**arguments[0], **named}
         by_name = {name for parts in self.parts.values() for name in parts}
@@ -236,6 +250,8 @@ class _Binding:
             raise TypeError(f"{self.kernel} has {len(declared)} parameters "
                             f"({', '.join(declared)}), not {len(arguments)}")
         given = dict(zip(declared, arguments))
+        padded = {name for name in self.boxes if named.get(f"{name}_nan")}
+        named = {name: value for name, value in named.items() if not name.endswith("_nan") or name[:-4] not in self.boxes}
         for name, value in named.items():
             if name not in self.names:
                 raise TypeError(f"{self.kernel} has no parameter {name!r}, and run() no such option; its "
@@ -246,6 +262,9 @@ class _Binding:
         for base, parts in self.parts.items():
             if base in given:
                 given = {**_descriptor(base, parts, given[base], given), **given}
+        for name, (box, swizzle) in self.boxes.items():
+            if isinstance(given.get(name), numpy.ndarray):
+                given[name] = _map_of(name, given[name], box, swizzle, "nan" if name in padded else "zero")
         missing = [f"{name}: {kind}" for name, kind, _ in self.parameters if name not in given]
         if missing:
             raise TypeError(f"{self.kernel}: no value for {', '.join(missing)}")
@@ -262,7 +281,7 @@ class _Binding:
             return self._pointer(number, name, kind[len("!tt.ptr<"):].split(">")[0].split(",")[0], value)
         if kind == "i64 ptr":
             return self._pointer(number, name, None, value)
-        if kind == "i64 tensor_map":
+        if kind.startswith(_MAPS):
             return self._tensor_map(number, name, value)
         if kind[:1] == "i" and kind[1:].isdigit() and int(kind[1:]) <= 64:
             return _integer(name, kind, divisor, value)
@@ -290,14 +309,16 @@ class _Binding:
 
     def _tensor_map(self, number: int, name: str, value: Any) -> int:
         if not isinstance(value, TensorMap):
-            raise TypeError(f"{name} is a tensor map: give lilac.TensorMap(array, box), not {type(value).__name__}")
+            what = "a tensor descriptor: give an array" if name in self.boxes else \
+                "a tensor map: give lilac.TensorMap(array, box)"
+            raise TypeError(f"{name} is {what}, not {type(value).__name__}")
         self.arrays[number] = value.array
         return 0
 
     def _place_maps(self, given: Mapping[str, Any]) -> None:
         """Replaces the place of each tensor map's array by the number of the map."""
         for number, (name, kind, _) in enumerate(self.parameters):
-            if kind == "i64 tensor_map":
+            if kind.startswith(_MAPS):
                 self.maps.append(given[name]._row(self.values[number]))
                 self.values[number] = len(self.maps) - 1
 
@@ -389,6 +410,16 @@ def _descriptor(name: str, parts: Sequence[str], array: Any, given: Mapping[str,
     if max(array.shape) >= 1 << 31:
         raise Error(f"{name}: a descriptor has at most 2^31 - 1 elements along a dimension")
     return dict(zip(parts, [*array.shape, *strides, False]))
+
+
+def _map_of(name: str, array: Any, box: tuple[int, ...], swizzle: int, fill: str) -> TensorMap:
+    """The tensor map of a descriptor whose tensor is the array."""
+    if array.ndim != len(box):
+        raise Error(f"{name} is a descriptor of {len(box)} dimensions; the array has {array.ndim}")
+    if array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
+        raise Error(f"{name}: the last dimension of a descriptor is contiguous; the array has a stride of "
+                    f"{array.strides[-1]} bytes there, for elements of {array.itemsize}")
+    return TensorMap(array, box, swizzle=swizzle, fill=fill)
 
 
 def _integer(name: str, kind: str, divisor: int, value: Any) -> int:

@@ -51,6 +51,46 @@ static void put_parameters(lilac_text *out, const lilac_tile_function *function)
     lilac_text_clear(&type);
 }
 
+/* The element type as tensormap.replace.elemtype of the PTX ISA numbers it, which Triton's launcher expects. */
+static uint32_t element_type(lilac_scalar scalar) {
+    static const uint8_t types[LILAC_SCALAR_COUNT] = {
+        [LILAC_I8] = 0,  [LILAC_I16] = 1, [LILAC_I32] = 2, [LILAC_I64] = 4,
+        [LILAC_F16] = 6, [LILAC_F32] = 7, [LILAC_F64] = 9, [LILAC_BF16] = 10};
+    return types[scalar]; /* 8-bit floats: bytes */
+}
+
+/* tensordesc_meta: for each descriptor from the host, what its tensor map needs, or null: its parts are passed.
+ * Empty: the parts of all are passed. */
+static void put_maps(lilac_text *out, const lilac_tile_function *function) {
+    bool any = false, first = true;
+    for (uint32_t i = 0; i < function->parameter_count; i++) {
+        any |= lilac_tile_find(&function->parameter_attributes[i], "lilac.tensor_map") != NULL;
+    }
+    lilac_text_puts(out, ", \"tensordesc_meta\": [");
+    for (uint32_t i = 0; any && i < function->parameter_count; i++) {
+        const lilac_tile_attributes *attributes = &function->parameter_attributes[i];
+        const bool map = lilac_tile_find(attributes, "lilac.tensor_map") != NULL;
+        if (!map && lilac_tile_find(attributes, "lilac.descriptor") == NULL) {
+            continue;
+        }
+        lilac_text_puts(out, first ? "" : ", ");
+        first = false;
+        const lilac_tile_type *block = function->parameters[i]->type->element;
+        lilac_box box;
+        if (!map || !lilac_engine_box(&box, block)) {
+            lilac_text_puts(out, "null");
+            continue;
+        }
+        const uint32_t swizzle = box.swizzle_bytes == 128 ? 3 : box.swizzle_bytes == 64 ? 2 : 1;
+        lilac_text_printf(out,
+                          "{\"swizzle\": %u, \"elem_size\": %u, \"elem_type\": %u, "
+                          "\"block_size\": [%u, %u], \"fp4_padded\": false}",
+                          swizzle, lilac_tile_element_bits(block) / 8,
+                          element_type(lilac_tile_element(block)->scalar), box.rows, box.columns);
+    }
+    lilac_text_char(out, ']');
+}
+
 static const lilac_simt_kernel *find_kernel(const lilac_simt_module *module, lilac_name name) {
     if (module == NULL) {
         return NULL;
@@ -167,11 +207,11 @@ static void put_kernel(lilac_text *out, const lilac_context *context, lilac_tile
     lilac_text_printf(out,
                       ", \"num_warps\": %u, \"num_ctas\": %u, \"num_stages\": %u"
                       ", \"warp_size\": %u, \"cluster_dims\": [%u, 1, 1], \"tmem_size\": 0"
-                      ", \"tensordesc_meta\": []"
                       ", \"global_scratch_size\": 0, \"global_scratch_align\": 1"
                       ", \"profile_scratch_size\": 0, \"profile_scratch_align\": 1",
                       target->num_warps, target->num_ctas, target->num_stages,
                       target->arch->warp_size, target->num_ctas);
+    put_maps(out, function);
     put_parameters(out, function);
     put_conversions(out, context, function, target);
     put_accesses(out, context, function, target);

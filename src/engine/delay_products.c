@@ -125,6 +125,7 @@ bool lilac_engine_can_delay(const lilac_tile_op *loop, const lilac_tile_op *op) 
 
 typedef struct delay {
     lilac_tile_module *module;
+    const lilac_target *target;
     lilac_tile_op *loop;
 } delay;
 
@@ -160,7 +161,7 @@ static const lilac_tile_op *index_of(const lilac_tile_value *memory) {
     return op;
 }
 
-/* The pointers of the copies that fill the ring in the loop. */
+/* The pointers of the copies that fill the ring in the loop; NULL: tensor copies do. */
 static const lilac_tile_type *pointers_of(const delay *d, const lilac_tile_value *ring) {
     for (const lilac_tile_op *op = d->loop->regions[0]->first->first; op != NULL; op = op->next) {
         if (op->code == LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL &&
@@ -171,14 +172,32 @@ static const lilac_tile_type *pointers_of(const delay *d, const lilac_tile_value
     return NULL;
 }
 
+/* A layout of a buffer in registers: vectors along the rows. */
+static const lilac_layout *row_layout(const delay *d, const lilac_tile_type *buffer) {
+    static const uint32_t order[2] = {1, 0};
+    const uint32_t lanes = d->target->arch->warp_size;
+    const uint32_t most = d->target->arch->vector_bytes * 8 / lilac_tile_element_bits(buffer);
+    const uint32_t columns = (uint32_t)buffer->shape[1];
+    const uint32_t vector = columns < most ? columns : most;
+    const uint32_t across = columns / vector < lanes ? columns / vector : lanes;
+    lilac_encoding encoding;
+    lilac_layout layout;
+    lilac_encoding_blocked(&encoding, 2, (const uint32_t[]){1, vector},
+                           (const uint32_t[]){lanes / across, across},
+                           (const uint32_t[]){d->target->num_warps, 1}, order);
+    return lilac_encoding_layout(d->module->context, &layout, &encoding, 2, buffer->shape)
+               ? lilac_tile_intern_layout(d->module, &layout)
+               : NULL;
+}
+
 /* Fills the ring's last buffer with zeros before the loop. */
 static void clear_last(const delay *d, const lilac_tile_value *memory, lilac_tile_value *last) {
     const lilac_tile_op *index = index_of(memory);
     const lilac_tile_type *buffer = index->results[0].type;
     const lilac_tile_type *pointers = pointers_of(d, index->operands[0].value);
     const lilac_tile_type *type =
-        lilac_tile_tensor(d->module, buffer->element, pointers->rank, pointers->shape,
-                          pointers->layout);
+        lilac_tile_tensor(d->module, buffer->element, buffer->rank, buffer->shape,
+                          pointers != NULL ? pointers->layout : row_layout(d, buffer));
     lilac_tile_value *operands[2] = {
         &lilac_engine_make_constant(d->module, d->loop, type, 0)->results[0],
         view(d, &index->results[0], last, d->loop)};
@@ -327,16 +346,17 @@ static void unmark(lilac_tile_attributes *attributes) {
     attributes->count = kept;
 }
 
-static bool visit(lilac_tile_module *module, lilac_tile_region *region) {
+static bool visit(lilac_tile_module *module, const lilac_target *target,
+                  lilac_tile_region *region) {
     bool changed = false;
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
             next = op->next;
             for (uint32_t r = 0; r < op->region_count; r++) {
-                changed |= visit(module, op->regions[r]);
+                changed |= visit(module, target, op->regions[r]);
             }
             if (lilac_tile_find_integer(&op->attributes, "lilac.delayed", 0) != 0) {
-                const delay d = {.module = module, .loop = region->parent};
+                const delay d = {.module = module, .target = target, .loop = region->parent};
                 unmark(&op->attributes);
                 delay_product(&d, op);
                 changed = true;
@@ -348,11 +368,10 @@ static bool visit(lilac_tile_module *module, lilac_tile_region *region) {
 
 bool lilac_engine_delay_products(lilac_tile_module *module, const lilac_target *target,
                                  bool *changed) {
-    (void)target;
     *changed = false;
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next) {
-        if (function->body != NULL && visit(module, function->body)) {
+        if (function->body != NULL && visit(module, target, function->body)) {
             *changed = true;
             lilac_tile_number(function);
         }

@@ -345,10 +345,22 @@ static lilac_tile_op *open_tail(access *a, const lilac_tile_type *type,
     return branch;
 }
 
+/* What a tensor copy of the block needs; NULL: none moves it. */
+static lilac_tile_value *make_box(const access *a) {
+    lilac_tile_value *operands[1 + DESCRIPTOR_MOST_RANK] = {a->d->map};
+    for (uint32_t d = 0; d < a->block_rank; d++) {
+        operands[1 + d] = lilac_tile_operand(a->op, 1 + d);
+    }
+    return a->d->map == NULL ? NULL
+                             : lilac_emit(&a->e, LILAC_TILE_OP_LILAC_TENSOR_BOX,
+                                          lilac_tile_token(a->e.module), 1 + a->block_rank, operands)
+                                   ->results;
+}
+
 static lilac_tile_op *put_one_load(access *a, const lilac_tile_type *type,
                                    lilac_tile_value *other) {
-    lilac_tile_value *operands[3] = {a->pointers, a->mask, other};
-    lilac_tile_op *load = lilac_emit(&a->e, LILAC_TILE_OP_TT_LOAD, type, 3, operands);
+    lilac_tile_value *operands[4] = {a->pointers, a->mask, other, make_box(a)};
+    lilac_tile_op *load = lilac_emit(&a->e, LILAC_TILE_OP_TT_LOAD, type, 4, operands);
     copy_attributes(a, load);
     return load;
 }
@@ -356,9 +368,11 @@ static lilac_tile_op *put_one_load(access *a, const lilac_tile_type *type,
 static void put_load(access *a) {
     const lilac_tile_type *result = a->op->results[0].type;
     const lilac_tile_type *type = shaped(a, lilac_tile_element(result));
-    lilac_tile_value *loaded = put_one_load(a, type, outside(a, type))->results;
+    const bool copied = a->d->map != NULL; /* also the elements behind the last whole vector */
+    lilac_tile_value *other = copied ? lilac_emit_integer(&a->e, type, 0) : outside(a, type);
+    lilac_tile_value *loaded = put_one_load(a, type, other)->results;
     loaded->name = a->op->results[0].name;
-    lilac_tile_op *branch = open_tail(a, type, loaded);
+    lilac_tile_op *branch = copied ? NULL : open_tail(a, type, loaded);
     if (branch != NULL) {
         lilac_tile_set_yielded(branch, 0, 0, put_one_load(a, type, loaded)->results);
         loaded = branch->results;

@@ -6,6 +6,7 @@
  *                                                  %d_nan: i1                 padding
  *
  * The last stride is a parameter that is not read: it is 1. */
+#include "boxes.h"
 #include "descriptors.h"
 
 static void put_attribute(lilac_tile_module *module, lilac_tile_attributes *attributes,
@@ -73,11 +74,24 @@ static void put_attributes(parameter_lists *lists, const lilac_tile_type *type, 
     }
 }
 
+/* Appends the parameter that is the descriptor's tensor map. */
+static void put_map(parameter_lists *lists, const lilac_tile_value *old, lilac_descriptor *d) {
+    lilac_tile_value *value = lilac_arena_new(lists->module->arena, lilac_tile_value);
+    *value = (lilac_tile_value){
+        .type = old->type, .name = old->name, .block = old->block, .location = old->location};
+    put_attribute(lists->module, &lists->attributes[lists->count], LILAC_TILE_ATTR_UNIT,
+                  "lilac.tensor_map", NULL, 0);
+    lists->values[lists->count++] = d->map = value;
+}
+
 /* Appends the parameters of one descriptor. */
-static void put_parameters(parameter_lists *lists, const lilac_tile_value *old,
-                           lilac_descriptor *d) {
+static void put_parameters(parameter_lists *lists, const lilac_tile_value *old, lilac_descriptor *d,
+                           const lilac_target *target) {
     const lilac_tile_type *block = d->block = old->type->element;
     const uint32_t rank = block->rank, count = 2 * rank + 2, last_stride = 2 * rank;
+    if (lilac_box_is_copied(old, target)) {
+        put_map(lists, old, d);
+    }
     for (uint32_t part = 0; part < count; part++, lists->count++) {
         lilac_tile_value *value = lilac_arena_new(lists->module->arena, lilac_tile_value);
         *value = (lilac_tile_value){
@@ -97,12 +111,13 @@ static bool is_descriptor(const lilac_tile_value *value) {
     return value->type->kind == LILAC_TILE_DESCRIPTOR;
 }
 
-void lilac_descriptor_expand_parameters(lilac_tile_function *f, lilac_descriptor *known) {
+void lilac_descriptor_expand_parameters(lilac_tile_function *f, lilac_descriptor *known,
+                                        const lilac_target *target) {
     parameter_lists lists = {.module = f->module};
     uint32_t count = 0;
     for (uint32_t i = 0; i < f->parameter_count; i++) {
         const lilac_tile_type *type = f->parameters[i]->type;
-        count += type->kind == LILAC_TILE_DESCRIPTOR ? 2 * type->element->rank + 2 : 1;
+        count += type->kind == LILAC_TILE_DESCRIPTOR ? 2 * type->element->rank + 3 : 1; /* at most */
     }
     if (count == f->parameter_count) {
         return;
@@ -111,7 +126,7 @@ void lilac_descriptor_expand_parameters(lilac_tile_function *f, lilac_descriptor
     lists.attributes = lilac_arena_array(f->module->arena, lilac_tile_attributes, count);
     for (uint32_t i = 0; i < f->parameter_count; i++) {
         if (is_descriptor(f->parameters[i])) {
-            put_parameters(&lists, f->parameters[i], &known[f->parameters[i]->id]);
+            put_parameters(&lists, f->parameters[i], &known[f->parameters[i]->id], target);
             continue;
         }
         lists.values[lists.count] = f->parameters[i];
@@ -120,10 +135,10 @@ void lilac_descriptor_expand_parameters(lilac_tile_function *f, lilac_descriptor
         }
         lists.count++;
     }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < lists.count; i++) {
         lists.values[i]->index = i;
     }
     f->parameters = f->body->first->arguments = lists.values;
-    f->parameter_count = f->body->first->argument_count = count;
+    f->parameter_count = f->body->first->argument_count = lists.count;
     f->parameter_attributes = lists.attributes;
 }

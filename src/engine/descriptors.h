@@ -19,6 +19,7 @@ enum { DESCRIPTOR_MOST_RANK = 5, DESCRIPTOR_MOST_PARTS = 2 * DESCRIPTOR_MOST_RAN
 typedef struct lilac_descriptor {
     const lilac_tile_type *block; /* the tensor type in the descriptor's type */
     lilac_tile_value *parts[DESCRIPTOR_MOST_PARTS];
+    lilac_tile_value *map; /* the parameter that is a tensor map, for all accesses (boxes.h); NULL: none */
     int64_t
         row_divisor; /* a power of two that divides the size of the last dimension; 0: none is known */
 } lilac_descriptor;
@@ -37,8 +38,10 @@ int64_t lilac_descriptor_unit(const lilac_tile_type *block);
 /* ---- descriptor_parameters.c ------------------------------------------------------------ */
 
 /* Replaces the parameters that are descriptors and sets their parts, by value id. The old parameters
- * keep their uses. */
-void lilac_descriptor_expand_parameters(lilac_tile_function *function, lilac_descriptor *known);
+ * keep their uses. In front of the parts of a descriptor whose blocks tensor copies move is a parameter of
+ * the old type with the attribute `lilac.tensor_map`, and copy_boxes removes the parts. */
+void lilac_descriptor_expand_parameters(lilac_tile_function *function, lilac_descriptor *known,
+                                        const lilac_target *target);
 
 /* ---- descriptor_accesses.c -------------------------------------------------------------- */
 

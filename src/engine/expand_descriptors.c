@@ -423,7 +423,7 @@ static lilac_tile_value *nothing_of(cleaning *c, const lilac_tile_type *type) {
 
 /* Nothing reads a descriptor any more but what passes it on: that becomes poison. */
 static void forget(void *data, lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count; i++) {
+    for (uint32_t i = 0; i < op->operand_count && op->code != LILAC_TILE_OP_LILAC_TENSOR_BOX; i++) {
         lilac_tile_value *value = op->operands[i].value;
         if (is_descriptor(value)) {
             lilac_tile_set_operand(op, i, nothing_of(data, value->type));
@@ -456,11 +456,11 @@ static void clean(expansion *x) {
     remove_makers(body);
 }
 
-static bool expand_function(lilac_tile_function *function) {
+static bool expand_function(lilac_tile_function *function, const lilac_target *target) {
     expansion x = {.module = function->module, .function = function, .arena = lilac_arena_create()};
     lilac_engine_axis_facts(&x.facts, x.arena, function); /* numbers the values */
     x.known = lilac_arena_array(x.arena, lilac_descriptor, function->value_count);
-    lilac_descriptor_expand_parameters(function, x.known);
+    lilac_descriptor_expand_parameters(function, x.known, target);
     expand_region(&x, function->body);
     if (!x.failed) {
         clean(&x);
@@ -472,13 +472,12 @@ static bool expand_function(lilac_tile_function *function) {
 
 bool lilac_engine_expand_descriptors(lilac_tile_module *module, const lilac_target *target,
                                      bool *changed) {
-    (void)target;
     bool good = true;
     *changed = false;
     for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
         if (f->body != NULL && is_expandable(f)) {
             *changed = true;
-            good = expand_function(f) && good;
+            good = expand_function(f, target) && good;
         }
     }
     return good;

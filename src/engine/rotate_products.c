@@ -200,8 +200,8 @@ static lilac_tile_value *copy_slice(const rotation *r, lilac_tile_mapping *mappi
     for (uint32_t i = 0; i < r->count; i++) {
         lilac_tile_op *copy = lilac_tile_clone_mapped(r->module, r->ops[i], mapping);
         lilac_tile_insert_before(place, copy);
-        if (copy->code == LILAC_TILE_OP_TT_LOAD) {
-            mask_load(r, copy, exists);
+        if (copy->code == LILAC_TILE_OP_TT_LOAD && lilac_tile_operand(copy, 3) == NULL) {
+            mask_load(r, copy, exists); /* a tensor copy may read anywhere */
         }
     }
     return lilac_tile_mapped(mapping, value);

@@ -164,6 +164,16 @@ lilac_lower_value *lilac_lower_define(lilac_lowering *l, const lilac_tile_value 
     return value;
 }
 
+/* A parameter that is a tensor map: its address. */
+static lilac_lower_value *define_map(lilac_lowering *l, const lilac_tile_value *tile) {
+    lilac_lower_value *value = &l->values[tile->id];
+    *value = (lilac_lower_value){.type = tile->type, .simt = LILAC_SIMT_I64, .count = 1};
+    full_range(value);
+    value->exact = true;
+    value->base = lilac_arena_array(l->arena, lilac_simt_value, 1);
+    return value;
+}
+
 lilac_lower_value *lilac_lower_result(lilac_lowering *l, const lilac_tile_op *op, uint32_t index) {
     return lilac_lower_define(l, &op->results[index]);
 }
@@ -369,7 +379,8 @@ static lower_function_type find_lowering(const lilac_tile_op *op) {
 static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, lower_function_type lower) {
     bool takes_memory = lower == lilac_lower_shared_memory || lower == lilac_lower_async_copy ||
                         lower == lilac_lower_control || lower == lilac_lower_warp_group_dot ||
-                        lower == lilac_lower_warp_group_dot_wait;
+                        lower == lilac_lower_warp_group_dot_wait ||
+                        lower == lilac_lower_mbarrier || lower == lilac_lower_tensor_copy;
     for (uint32_t i = 0; i < op->operand_count && !takes_memory; i++) {
         const lilac_tile_type *type = op->operands[i].value->type;
         if (!is_reference(type)) {
@@ -471,7 +482,11 @@ static bool lower_parameters(lilac_lowering *l) {
                 "parameter %u of kernel '%s' is a tensor; parameters are scalars and pointers", i,
                 function->name);
         }
-        if (!lilac_lower_type(l, tile->type, &parameter->type)) {
+        parameter->is_tensor_map =
+            lilac_tile_find(&function->parameter_attributes[i], "lilac.tensor_map") != NULL;
+        if (parameter->is_tensor_map) {
+            parameter->type = LILAC_SIMT_I64;
+        } else if (!lilac_lower_type(l, tile->type, &parameter->type)) {
             return false;
         }
         parameter->name = tile->name;
@@ -484,7 +499,9 @@ static bool lower_parameters(lilac_lowering *l) {
                                    : 1;
     }
     for (uint32_t i = 0; i < function->parameter_count; i++) {
-        lilac_lower_value *value = lilac_lower_define(l, function->parameters[i]);
+        const bool is_map = l->kernel->parameters[i].is_tensor_map;
+        lilac_lower_value *value = is_map ? define_map(l, function->parameters[i])
+                                          : lilac_lower_define(l, function->parameters[i]);
         if (value == NULL) {
             return false;
         }

@@ -43,15 +43,16 @@
  * and may leave it incomplete.
  *
  * A bulk store is an access where it starts, and one of any byte that is pending from each wait on that
- * may complete it; a bulk load is a copy that mbarriers alone complete. A fence of the async proxy is
+ * may complete it. A bulk load is a write that is coming where it starts. Nothing is pending afterwards: the
+ * wait at its mbarrier, which all threads execute, orders its write, and no barrier does before. A fence of the async proxy is
  * ordered by the barrier behind it, even where a barrier before it orders the stores that it fences: it
  * is such an access too. A wgmma reads any byte where it is issued, and is a read of any byte that is
  * pending from each wgmma.wait on.
  *
- * Mbarriers. Every operation on one writes its bytes, so that a barrier between its init and its
- * uses stays. The order that arrivals and waits add is not used: a pair of accesses that it orders
- * counts as a conflict. A copy may complete at any of these operations, and none completes it for
- * certain: it is a write that is pending behind each of them, and still incomplete.
+ * Mbarriers. Their init and invalidation write their bytes and all other operations read them, so that a
+ * barrier between the init and the uses stays. The order that arrivals and waits add is not used: a pair of
+ * accesses that it orders counts as a conflict. A cp.async may complete at any of these operations, and
+ * none completes it for certain: it is a write that is pending behind each of them, and still incomplete.
  *
  * Kernels with several programs keep all their barriers. So do kernels with a multicast load: it writes
  * the memory of blocks that are elsewhere in the program, and the graph has one path for all blocks.
@@ -74,7 +75,7 @@ typedef struct key {
 typedef struct set {
     uint64_t reads, writes;
     uint64_t ungrouped, grouped; /* forwards only: copies that are started and maybe incomplete */
-    uint64_t loading;            /* likewise: bulk loads, which mbarriers alone complete */
+    uint64_t loading;            /* of a node only: bulk loads that start */
 } set;
 
 /* Accesses with no barrier between, a barrier, or a commit or wait, in the graph of the program. */
@@ -256,7 +257,10 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
             set *completed = &p->nodes[at].completed;
             *(reads ? &completed->reads : &completed->writes) |= UINT64_C(1) << any_key(p);
         } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_MBARRIER)) {
-            p->nodes[at].accesses.writes |= UINT64_C(1) << find_key(p, i);
+            const bool writes = i->code == LILAC_SIMT_OP_MBARRIER_INIT ||
+                                i->code == LILAC_SIMT_OP_MBARRIER_INVALIDATE;
+            set *accesses = &p->nodes[at].accesses;
+            *(writes ? &accesses->writes : &accesses->reads) |= UINT64_C(1) << find_key(p, i);
             at = follow_with(p, at, i, NULL, 0);
         } else if (!lilac_simt_is_shared_access(i->code) &&
                    lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS)) {
@@ -287,10 +291,8 @@ static bool merge(set *into, set from) {
     into->writes |= from.writes;
     into->ungrouped |= from.ungrouped;
     into->grouped |= from.grouped;
-    into->loading |= from.loading;
     return into->reads != old.reads || into->writes != old.writes ||
-           into->ungrouped != old.ungrouped || into->grouped != old.grouped ||
-           into->loading != old.loading;
+           into->ungrouped != old.ungrouped || into->grouped != old.grouped;
 }
 
 /* What is pending, and started, behind a node that `in` reaches. */
@@ -299,13 +301,14 @@ static set leaving(const node *n, uint32_t level, set in) {
         in.reads = in.writes = 0;
     }
     set out = n->accesses;
+    out.loading = 0;
     merge(&out, n->completed);
     merge(&out, in);
     if (n->event == NULL) {
         return out;
     }
     if (lilac_simt_has_trait(n->event->code, LILAC_SIMT_MBARRIER)) {
-        out.writes |= out.grouped | out.ungrouped | out.loading;
+        out.writes |= out.grouped | out.ungrouped;
         return out;
     }
     switch (n->event->code) {

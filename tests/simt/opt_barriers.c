@@ -349,6 +349,8 @@ static void barriers_that_go_were_not_needed(void **state) {
 #define WRITE "st.shared [%s], (%n) {bytes = 0 to 512}\n"
 #define LOAD  "cp.bulk.load [%s], (%p, %n, %n) {bytes = 0 to 512}\n"
 #define PASS  "mbarrier.wait [%s + 1016], (%n)\n"
+#define INIT  "mbarrier.init [%s + 1016], (%n)\n"
+#define END   "mbarrier.invalidate [%s + 1016]\n"
 #define FENCE "fence.proxy_async shared\n"
 
 static uint32_t list_barriers(const lilac_simt_body *body, const lilac_simt_instruction **list,
@@ -385,10 +387,11 @@ static void copies_are_two_events(void **state) {
         {AGAIN(WRITE FENCE BAR STORE "bulk.wait_read\n" BAR), "11"},
         {STORE BAR READ BAR "bulk.wait_read\n", "10"},
         {LOAD BAR READ, "0"}, /* no wait: a race */
-        {LOAD BAR PASS BAR READ, "01"},
+        {LOAD BAR PASS BAR READ, "00"}, /* the wait orders, and no barrier before it */
         {READ BAR LOAD PASS BAR WRITE, "11"},
-        {LOAD BAR PASS BAR PASS BAR READ, "011"}, /* any of the waits may complete the load */
-        {LOAD BAR WAIT BAR PASS BAR READ, "001"}, /* cp.async.wait completes no bulk load */
+        {LOAD BAR PASS BAR PASS BAR READ, "000"},
+        {INIT BAR PASS BAR END, "11"}, /* uses stay between init and invalidation */
+        {AGAIN(PASS READ BAR LOAD), "1"},
         {COPY AGAIN(WAIT BAR BAR READ BAR OTHER BAR) WAIT BAR READ_LAST, "01001"},
     };
     (void)state;

@@ -196,7 +196,10 @@ static bool bind_value(const value_binding *binding) {
     case PARAMETER_ADDRESS:
         return bind_pointer(binding, NULL);
     case PARAMETER_TENSOR_MAP:
-        return tensor_map_bind(binding);
+        return parameter->map.rank > 0 && !tensor_map_is(binding->value)
+                   ? bind_pointer(binding, &parameter->scalar) &&
+                         tensor_map_bind_buffer(binding, parameter)
+                   : tensor_map_bind(binding);
     case PARAMETER_UNSUPPORTED:
         break;
     }
@@ -285,7 +288,8 @@ static bool bind_buffer(bound_arguments *arguments, lilac_context *context, cons
 static void refuse_missing(bound_arguments *arguments, lilac_context *context, uint32_t index) {
     const kernel_parameter *parameter = &arguments->signature.parameters[index];
     const char *form = parameter->kind == PARAMETER_NUMBER       ? "NUMBER"
-                       : parameter->kind == PARAMETER_TENSOR_MAP ? "tensor_map:BUFFER:64x64"
+                       : parameter->kind == PARAMETER_TENSOR_MAP && parameter->map.rank == 0
+                           ? "tensor_map:BUFFER:64x64"
                                                                  : "@file.npy";
     lilac_error(context, parameter->position, 0, "missing-argument",
                 "parameter '%s' of type %s has no value: give --arg %s=%s", parameter->name,

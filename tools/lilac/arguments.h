@@ -47,6 +47,8 @@ void pointers_clear(bound_arguments *arguments);
 /* Is the value tensor_map:…? */
 bool tensor_map_is(const char *value);
 bool tensor_map_bind(const value_binding *binding);
+/* Binds a buffer to a parameter that is a descriptor: its map has the buffer as tensor. */
+bool tensor_map_bind_buffer(const value_binding *binding, const kernel_parameter *parameter);
 /* Finds the buffers that the maps name, when all names are bound. */
 bool tensor_maps_resolve(bound_arguments *arguments);
 /* Sets the addresses of the maps' buffers. */

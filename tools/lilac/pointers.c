@@ -241,7 +241,8 @@ static uint64_t address_of(const pointer_target *target, const uint64_t *address
 void arguments_place(bound_arguments *arguments, const uint64_t *addresses) {
     tensor_maps_place(arguments, addresses);
     for (uint32_t i = 0; i < arguments->count; i++) {
-        if (arguments->names[i].is_pointer) {
+        const bool map = arguments->signature.parameters[i].kind == PARAMETER_TENSOR_MAP;
+        if (arguments->names[i].is_pointer && !map) {
             arguments->bits[i] = address_of(&arguments->names[i].target, addresses);
         }
     }

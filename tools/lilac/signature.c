@@ -6,6 +6,7 @@
 #include "signature.h"
 
 #include <lilac/base.h>
+#include <lilac/engine.h>
 
 #include <string.h>
 
@@ -47,9 +48,26 @@ static const char *type_text(lilac_context *context, const lilac_tile_type *type
     return copy;
 }
 
+/* The map of a descriptor, apart from its tensor. */
+static void set_map(kernel_parameter *parameter, const lilac_tile_type *block) {
+    lilac_box box;
+    if (lilac_engine_box(&box, block)) {
+        parameter->kind = PARAMETER_TENSOR_MAP;
+        parameter->scalar = lilac_tile_element(block)->scalar;
+        parameter->map = (lilac_tensor_map){.rank = 2,
+                                            .box = {box.columns, box.rows},
+                                            .element_strides = {1, 1},
+                                            .swizzle = box.swizzle_bytes == 128 ? LILAC_TENSOR_SWIZZLE_128
+                                                       : box.swizzle_bytes == 64 ? LILAC_TENSOR_SWIZZLE_64
+                                                                                 : LILAC_TENSOR_SWIZZLE_32};
+    }
+}
+
 static void set_tile_kind(kernel_parameter *parameter, const lilac_tile_type *type) {
     parameter->kind = PARAMETER_UNSUPPORTED;
-    if (type->kind == LILAC_TILE_SCALAR && lilac_scalar_bits(type->scalar) <= 64) {
+    if (type->kind == LILAC_TILE_DESCRIPTOR) {
+        set_map(parameter, type->element);
+    } else if (type->kind == LILAC_TILE_SCALAR && lilac_scalar_bits(type->scalar) <= 64) {
         parameter->kind = PARAMETER_NUMBER;
         parameter->scalar = type->scalar;
     } else if (type->kind == LILAC_TILE_POINTER && type->element->kind == LILAC_TILE_SCALAR) {

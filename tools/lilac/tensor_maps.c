@@ -16,6 +16,7 @@ static const char PREFIX[] = "tensor_map:";
 struct map_reference {
     value_binding binding;
     size_t begin, end; /* of the buffer's name, in the value */
+    bool own;          /* the value is the buffer */
     uint32_t rank;     /* of the box */
     uint32_t buffer;   /* of arguments->buffers; known when all names are bound */
 };
@@ -82,6 +83,16 @@ static bool read_option(const char *word, size_t length, lilac_tensor_map *map) 
     return false;
 }
 
+static void add_map(bound_arguments *a, const lilac_tensor_map *map,
+                    const map_reference *reference) {
+    a->maps = lilac_heap_grow(a->maps, sizeof *a->maps * (a->map_count + 1));
+    a->map_references =
+        lilac_heap_grow(a->map_references, sizeof *a->map_references * (a->map_count + 1));
+    a->maps[a->map_count] = *map;
+    a->map_references[a->map_count] = *reference;
+    a->bits[reference->binding.name] = a->map_count++;
+}
+
 bool tensor_map_bind(const value_binding *binding) {
     bound_arguments *a = binding->arguments;
     const char *value = binding->value;
@@ -110,13 +121,13 @@ bool tensor_map_bind(const value_binding *binding) {
         }
         at = word + length;
     }
-    a->maps = lilac_heap_grow(a->maps, sizeof *a->maps * (a->map_count + 1));
-    a->map_references =
-        lilac_heap_grow(a->map_references, sizeof *a->map_references * (a->map_count + 1));
-    a->maps[a->map_count] = map;
-    a->map_references[a->map_count] =
-        (map_reference){.binding = *binding, .begin = begin, .end = end, .rank = rank};
-    a->bits[binding->name] = a->map_count++;
+    add_map(a, &map, &(map_reference){.binding = *binding, .begin = begin, .end = end, .rank = rank});
+    return true;
+}
+
+bool tensor_map_bind_buffer(const value_binding *binding, const kernel_parameter *parameter) {
+    add_map(binding->arguments, &parameter->map,
+            &(map_reference){.binding = *binding, .own = true, .rank = parameter->map.rank});
     return true;
 }
 
@@ -171,7 +182,9 @@ bool tensor_maps_resolve(bound_arguments *arguments) {
     for (uint32_t i = 0; i < arguments->map_count; i++) {
         map_reference *r = &arguments->map_references[i];
         const size_t length = r->end - r->begin;
-        const int32_t found = arguments_find(arguments, r->binding.value + r->begin, length);
+        const int32_t found =
+            r->own ? (int32_t)r->binding.name
+                   : arguments_find(arguments, r->binding.value + r->begin, length);
         const bound_name *named = found < 0 ? NULL : &arguments->names[found];
         if (named == NULL || !named->is_pointer) {
             good = argument_misuse(&r->binding, r->begin, "there is no buffer '%.*s'", (int)length,

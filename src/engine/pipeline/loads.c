@@ -74,7 +74,7 @@ static bool is_plain_load(const lilac_tile_op *op) {
 /* May the operation be executed for an iteration that does not exist? */
 static bool can_run_ahead(const pipeline *p, const lilac_tile_op *op) {
     if (is_plain_load(op)) {
-        return !may_be_written(p, op);
+        return lilac_box_of(op) == NULL && !may_be_written(p, op);
     }
     int64_t divisor;
     return op->region_count == 0 &&
@@ -168,6 +168,14 @@ static const lilac_tile_type *slot_type(const pipeline *p, const lilac_tile_type
     return lilac_tile_memory(p->module, &slot);
 }
 
+/* Is memory of this type like a buffer of the load? */
+static bool has_slot(const pipeline *p, const pipeline_load *load, const lilac_tile_type *tensor,
+                     const lilac_tile_type *memory) {
+    return load->box == NULL ? load->slot == slot_type(p, tensor, memory)
+                             : memory->layout != NULL &&
+                                   lilac_layout_equal(load->slot->layout, memory->layout);
+}
+
 const pipeline_load *lilac_pipeline_load_of_alloc(const pipeline *p, const lilac_tile_op *alloc) {
     if (alloc->code != LILAC_TILE_OP_TTG_LOCAL_ALLOC || alloc->operand_count == 0 ||
         alloc->parent != p->loop->regions[0]->first) {
@@ -177,7 +185,7 @@ const pipeline_load *lilac_pipeline_load_of_alloc(const pipeline *p, const lilac
     for (uint32_t i = 0; i < p->load_count; i++) {
         const pipeline_load *load = &p->loads[i];
         if (tensor == &load->op->results[0] && !load->selects &&
-            load->slot == slot_type(p, tensor->type, alloc->results[0].type) &&
+            has_slot(p, load, tensor->type, alloc->results[0].type) &&
             has_plain_uses(&alloc->results[0])) {
             return load;
         }
@@ -282,6 +290,12 @@ static bool plan_load(const pipeline *p, lilac_tile_op *op, pipeline_load *load)
             return false;
         }
     }
+    if (lilac_box_of(op) != NULL) {
+        *load = (pipeline_load){.op = op, .box = lilac_box_of(op)};
+        load->slot = lilac_box_memory(p->module, load->box);
+        load->bytes = bytes_of(load->slot);
+        return true;
+    }
     const lilac_tile_value *other = lilac_tile_operand(op, 2);
     *load = (pipeline_load){.op = op, .selects = other != NULL && !is_zero(other)};
     lilac_tile_op *copy = make_copy(p, op);
@@ -354,9 +368,13 @@ static bool add_load(finder *f, lilac_tile_op *op, pipeline_load *load) {
     if (may_be_written(f->p, op) || !plan_load(f->p, op, load)) {
         return false;
     }
-    push(f, op->operands[0].value);
-    if (lilac_tile_operand(op, 1) != NULL) {
-        push(f, op->operands[1].value);
+    if (load->box != NULL) {
+        push(f, load->box);
+    } else {
+        push(f, op->operands[0].value);
+        if (lilac_tile_operand(op, 1) != NULL) {
+            push(f, op->operands[1].value);
+        }
     }
     return close_over(f);
 }
@@ -375,6 +393,10 @@ bool lilac_pipeline_find_loads(pipeline *p) {
         if (op->code == LILAC_TILE_OP_TT_LOAD && f.feeds[op->results[0].id]) {
             p->load_count += add_load(&f, op, &p->loads[p->load_count]);
         }
+    }
+    p->box_count = 0;
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        p->box_count += p->loads[i].box != NULL;
     }
     return p->load_count > 0;
 }

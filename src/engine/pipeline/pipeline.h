@@ -11,6 +11,7 @@
 #ifndef LILAC_ENGINE_PIPELINE_H
 #define LILAC_ENGINE_PIPELINE_H
 
+#include "boxes.h"
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -20,6 +21,7 @@
  * needed behind the copy. `view` is the buffer of the current iteration, in the body. */
 typedef struct pipeline_load {
     lilac_tile_op *op;
+    lilac_tile_value *box; /* what a tensor copy reads; NULL: the threads copy */
     const lilac_tile_type *slot;
     uint64_t bytes; /* of one buffer */
     bool selects;
@@ -45,7 +47,9 @@ typedef struct pipeline {
     uint64_t trips;
 
     uint32_t load_count;
-    pipeline_load *loads; /* in the order of the body */
+    pipeline_load *loads;       /* in the order of the body */
+    uint32_t box_count;         /* of them, tensor copies */
+    lilac_tile_value *barriers; /* of tensor copies, one for each buffer */
     bool *ahead;          /* by value id: the copies' addresses and masks need the value */
 
     uint32_t product_count; /* operations in flight */

@@ -159,14 +159,47 @@ static void clone_addresses(rewriting *r, bool early, lilac_tile_value *exists,
     }
 }
 
-/* Starts the copies of an iteration as one group. */
+/* Starts the tensor copies of an iteration, which complete a phase of the buffers' mbarrier. */
+static void start_boxes(rewriting *r, lilac_tile_value *exists, lilac_tile_value *index,
+                        lilac_tile_op *place) {
+    const pipeline *p = r->p;
+    const lilac_emitter e = {p->module, place};
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        bytes += p->loads[i].box != NULL ? p->loads[i].bytes : 0;
+    }
+    if (exists == NULL) {
+        exists = constant(p, lilac_tile_scalar(p->module, LILAC_I1), 1, place);
+    }
+    lilac_tile_value *barrier = lilac_box_barrier(&e, p->barriers, index);
+    lilac_box_expect(&e, barrier, bytes, exists);
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        const pipeline_load *load = &p->loads[i];
+        if (load->box != NULL) {
+            lilac_box_start(&e, lilac_tile_mapped(r->mapping, load->box),
+                            make_view(p, load, index, place), barrier, exists);
+        }
+    }
+}
+
+/* Starts the copies of an iteration, those by threads as one group. */
 static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_value *index,
                          lilac_tile_op *place) {
     const pipeline *p = r->p;
+    if (p->box_count > 0) {
+        start_boxes(r, exists, index, place);
+    }
+    if (p->box_count == p->load_count) {
+        return;
+    }
+    uint32_t count = 0;
     const lilac_tile_type *token = lilac_tile_token(p->module);
     lilac_tile_value **tokens = lilac_arena_array(p->arena, lilac_tile_value *, p->load_count);
     for (uint32_t i = 0; i < p->load_count; i++) {
         const pipeline_load *load = &p->loads[i];
+        if (load->box != NULL) {
+            continue;
+        }
         lilac_tile_value *operands[3] = {mapped_operand(r, load->op, 0),
                                          make_view(p, load, index, place)};
         operands[2] =
@@ -181,13 +214,15 @@ static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_valu
         if (p->copies_ordered) {
             lilac_engine_set_integer(p->module, copy, "lilac.ordered", 1);
         }
-        tokens[i] = &copy->results[0];
+        tokens[count++] = &copy->results[0];
     }
-    (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, p->load_count, tokens, token,
-                              place);
+    (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, count, tokens, token, place);
 }
 
 static void wait_for_copies(const pipeline *p, uint32_t left, lilac_tile_op *place) {
+    if (p->box_count == p->load_count) {
+        return; /* there are tensor copies only */
+    }
     lilac_tile_op *wait = lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_WAIT, 0, NULL,
                                               lilac_tile_token(p->module), place);
     lilac_engine_set_integer(p->module, wait, "num", left);
@@ -228,7 +263,7 @@ static lilac_tile_value *has_iteration(const pipeline *p, uint32_t d) {
     return any == NULL ? more : binary(p, LILAC_TILE_OP_ARITH_ANDI, any, more, p->loop);
 }
 
-static void make_rings(const pipeline *p) {
+static void make_rings(pipeline *p) {
     for (uint32_t i = 0; i < p->load_count; i++) {
         pipeline_load *load = &p->loads[i];
         lilac_tile_op *ring =
@@ -238,6 +273,9 @@ static void make_rings(const pipeline *p) {
         ring->position = load->op->position;
         ring->results[0].name = load->op->results[0].name;
         load->ring = &ring->results[0];
+    }
+    if (p->box_count > 0) {
+        p->barriers = lilac_box_make_barriers(&(lilac_emitter){p->module, p->loop}, p->buffers);
     }
 }
 
@@ -352,11 +390,24 @@ static lilac_tile_op *first_product(const pipeline *p) {
     return op;
 }
 
+/* The parity of the next iteration: it changes where the ring begins again. */
+static void flip_phase(const pipeline *p, uint32_t carried, lilac_tile_value *next_slot,
+                       lilac_tile_op *place) {
+    const lilac_emitter e = {p->module, place};
+    lilac_tile_value *parity = lilac_tile_iteration_argument(p->loop, carried);
+    lilac_tile_value *begins =
+        lilac_emit_compare(&e, "eq", next_slot, index_constant(p, 0, place));
+    lilac_tile_value *other = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_XORI, parity,
+                                                index_constant(p, 1, place));
+    lilac_tile_set_next(p->loop, carried, lilac_emit_select(&e, begins, other, parity));
+}
+
 static void rewrite_body(rewriting *r) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
     lilac_tile_op *first = p->loop->regions[0]->first->first;
-    const uint32_t added = 1 + r->carried_count + r->early_count;
+    const uint32_t phase = 1 + r->carried_count + r->early_count; /* the parity of this iteration */
+    const uint32_t added = phase + (p->box_count > 0);
     lilac_tile_value **inits = lilac_arena_array(p->arena, lilac_tile_value *, added);
     inits[0] = index_constant(p, 0, p->loop);
     for (uint32_t i = 0; i < r->carried_count; i++) {
@@ -365,18 +416,26 @@ static void rewrite_body(rewriting *r) {
     for (uint32_t i = 0; i < r->early_count; i++) {
         inits[1 + r->carried_count + i] = lilac_tile_mapped(r->mapping, &r->early[i]->results[0]);
     }
+    if (p->box_count > 0) {
+        inits[phase] = inits[0];
+    }
     lilac_tile_add_carried(p->module, p->loop, added, inits);
     lilac_tile_value *slot = lilac_tile_iteration_argument(p->loop, before);
     wait_for_copies(p, p->distance - 1, first);
+    if (p->box_count > 0) {
+        const lilac_emitter e = {p->module, first};
+        lilac_box_wait(&e, lilac_box_barrier(&e, p->barriers, slot),
+                       lilac_tile_iteration_argument(p->loop, before + phase));
+    }
     for (uint32_t i = 0; i < p->load_count; i++) {
         p->loads[i].view = make_view(p, &p->loads[i], slot, first);
     }
     lilac_tile_op *products = lilac_pipeline_start_products(p);
     lilac_tile_op *start = first_product(p);
-    lilac_tile_op *place = p->copies_last                      ? products->next
-                           : !p->in_flight && start != NULL ? start->next
-                                                            : first;
-    p->copies_ordered = !p->in_flight && start != NULL;
+    /* the wait for a tensor copy is no barrier, so that copies behind the first product would need one */
+    const bool overlapped = !p->in_flight && start != NULL && p->box_count == 0;
+    lilac_tile_op *place = p->copies_last ? products->next : overlapped ? start->next : first;
+    p->copies_ordered = overlapped;
     start_next_copies(r, slot, before + 1, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_pipeline_replace_load(p, &p->loads[i]);
@@ -384,7 +443,11 @@ static void rewrite_body(rewriting *r) {
     lilac_tile_op *last = p->loop->regions[0]->first->last;
     lilac_tile_value *following =
         binary(p, LILAC_TILE_OP_ARITH_ADDI, slot, index_constant(p, 1, last), last);
-    lilac_tile_set_next(p->loop, before, wrap(p, following, last));
+    following = wrap(p, following, last);
+    lilac_tile_set_next(p->loop, before, following);
+    if (p->box_count > 0) {
+        flip_phase(p, before + phase, following, last);
+    }
 }
 
 /* ---- behind the loop --------------------------------------------------------------------------- */
@@ -392,6 +455,9 @@ static void rewrite_body(rewriting *r) {
 static void finish(const pipeline *p) {
     lilac_tile_op *place = p->in_flight ? p->loop->next->next : p->loop->next;
     wait_for_copies(p, 0, place);
+    if (p->box_count > 0) {
+        lilac_box_remove_barriers(&(lilac_emitter){p->module, place}, p->barriers, p->buffers);
+    }
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_tile_value *ring = p->loads[i].ring;
         (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, 1, &ring, NULL, place);
