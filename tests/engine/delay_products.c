@@ -37,6 +37,7 @@ typedef enum obstacle {
     STARTS_ANYWHERE,
     SUM_IS_USED,
     RESULT_IS_USED,
+    YIELDED_TWICE,
     SCALED_IS_USED,
     NOT_SCALED,
     DIVIDED,
@@ -268,7 +269,9 @@ static void put_case(lilac_text *t, const loop_case *c) {
                       c->known ? "first" : "lower", c->known ? "last" : "upper");
     put(t, c, " -> (S, S, R, S) : i32 {\n");
     put_body(t, c);
-    put(t, c, "scf.yield %d, %f, %r, %a : S, S, R, S\n}\n");
+    put(t, c,
+        c->obstacle == YIELDED_TWICE ? "scf.yield %d, %d, %r, %a : S, S, R, S\n}\n"
+                                     : "scf.yield %d, %f, %r, %a : S, S, R, S\n}\n");
     if (c->repeated) {
         put(t, c,
             "%u1 = arith.addf %u, %res#0 : S\n%w1 = arith.addf %w, %res#1 : S\n"
