@@ -111,6 +111,7 @@ typedef enum form {
 typedef struct loop_case {
     const mask *mask;
     form form;
+    const char *device; /* NULL: sm_90a */
     uint32_t tiles;
     int32_t row0, column0, n;
 } loop_case;
@@ -240,7 +241,8 @@ static uint64_t execute(const loop_case *c, const char *text, bool skip, uint32_
     lilac_compilation made;
     lilac_options options;
     lilac_options_init(&options);
-    options.target = (lilac_target){lilac_arch_find("sm_90a"), 4, 1, 2};
+    options.target =
+        (lilac_target){lilac_arch_find(c->device != NULL ? c->device : "sm_90a"), 4, 1, 2};
     options.verify = true;
     options.skip = skip ? NULL : "skip_masks";
     options.stop_at = LILAC_STAGE_SIMT;
@@ -332,6 +334,7 @@ static void random_tiles(void **state) {
         const int32_t place = places[lilac_random_below(&random, 7)];
         const loop_case c = {.mask = &masks[i % MASKS],
                              .form = (form)lilac_random_below(&random, NO_PRODUCT),
+                             .device = lilac_random_below(&random, 3) == 0 ? "sm_80" : NULL,
                              .tiles = (uint32_t)lilac_random_below(&random, MOST_TILES + 1),
                              .row0 = near(&random, place, 400),
                              .column0 = near(&random, place, 400),
