@@ -16,12 +16,13 @@
 
 #include <math.h>
 
-enum { SIDE = 64, TILE = SIDE * SIDE, TILES = 20, MOST_TRIPS = 6, CASES = 56, ROUNDS = 2 };
+enum { SIDE = 64, TILE = SIDE * SIDE, TILES = 20, MOST_TRIPS = 6, CASES = 64, ROUNDS = 2 };
 
 /* Where the scale comes from. */
 typedef enum form {
     SOFTMAX,  /* the maxima of rows, as in attention */
     CAUSAL,   /* the same, and elements behind the diagonal are masked, which skip_masks finds */
+    ROWS,     /* the same, and p is one number for each row */
     ELEMENTS, /* each element has its own */
     CONSTANT, /* it is invariant */
     EARLIER,  /* the loop carries it from the iteration before */
@@ -192,16 +193,17 @@ static void put_factors(lilac_text *t, const loop_case *c) {
             "%%s = arith.select %%seen, %%s1, %%hidden : tensor<%ux64xi1>, tensor<%ux64xf32>\n",
             rows, rows, rows, rows, rows, rows, rows, rows);
     }
-    if (c->form == SOFTMAX || c->form == CAUSAL) {
+    if (c->form <= ROWS) {
         put(t, c,
             "%m0 = \"tt.reduce\"(%s) <{axis = 1 : i32}> ({\n^bb0(%x: f32, %y: f32):\n"
             "%z = arith.maxnumf %x, %y : f32\ntt.reduce.return %z : f32\n}) : (F) -> R\n"
             "%m1 = arith.maxnumf %m, %m0 : R\n"
             "%m2 = tt.expand_dims %m1 {axis = 1 : i32} : R -> C\n"
             "%m3 = tt.broadcast %m2 : C -> F\n%e = arith.subf %s, %m3 : F\n"
-            "%g = math.exp2 %e : F\n%b0 = arith.subf %m, %m1 : R\n%b1 = math.exp2 %b0 : R\n"
+            "%b0 = arith.subf %m, %m1 : R\n%b1 = math.exp2 %b0 : R\n"
             "%b2 = tt.expand_dims %b1 {axis = 1 : i32} : R -> C\n"
             "%a = tt.broadcast %b2 : C -> S\n");
+        put(t, c, c->form == ROWS ? "%g = tt.broadcast %b2 : C -> F\n" : "%g = math.exp2 %e : F\n");
     } else {
         /* next to one, and negative now and then */
         put(t, c, "%g = arith.mulf %s, %small : F\n");
@@ -263,12 +265,12 @@ static void put_body(lilac_text *t, const loop_case *c) {
             c->obstacle == SUM_IS_USED      ? "%f = arith.maxnumf %more, %sum : S\n"
             : c->obstacle == RESULT_IS_USED ? "%f = arith.maxnumf %more, %d : S\n"
             : c->obstacle == SCALED_IS_USED ? "%f = arith.maxnumf %more, %d_c : S\n"
-                                            : "%f = arith.addf %more, %half : S\n");
+            : c->obstacle == LARGE_TILES
+                ? "%f = arith.addf %more, %half : S\n"
+                : "%f = arith.addf %more, %g : S\n"); /* what is carried has another use */
     }
     put(t, c,
-        c->form <= CAUSAL    ? "%r = arith.addf %m1, %low1 : R\n"
-        : c->form == EARLIER ? "%r = arith.maxnumf %m, %low : R\n"
-                             : "%r = arith.maxnumf %m, %low : R\n");
+        c->form <= ROWS ? "%r = arith.addf %m1, %low1 : R\n" : "%r = arith.maxnumf %m, %low : R\n");
 }
 
 static void put_f16_case(lilac_text *t, const loop_case *c) {
