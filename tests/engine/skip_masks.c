@@ -103,6 +103,7 @@ typedef enum form {
     PLAIN,
     EXCHANGED,  /* elements for which the mask is true are replaced */
     COMPUTED,   /* so are the others, by what the iteration computes */
+    PARTS,      /* the others are one of two results, and the other one has another use */
     SHARED,     /* the mask has another use */
     NO_PRODUCT, /* the loop has none */
     FORMS
@@ -168,7 +169,14 @@ static void put_case(lilac_text *t, const loop_case *c) {
            "%both = arith.addi %n2, %rows : tensor<64x64xi32>\n");
     lilac_text_puts(t, c->mask->text);
     lilac_text_puts(
-        t, c->form == COMPUTED    ? "%other = arith.addf %s, %low : tensor<64x64xf32>\n"
+        t, c->form == PARTS
+               ? "%twice = arith.addf %s, %s : tensor<64x64xf32>\n"
+                 "%joined = tt.join %twice, %low : tensor<64x64xf32> -> tensor<64x64x2xf32>\n"
+                 "%sums = arith.addf %joined, %joined : tensor<64x64x2xf32>\n"
+                 "%other, %rest = tt.split %sums : tensor<64x64x2xf32> -> tensor<64x64xf32>\n"
+                 "%e0 = arith.select %mask, %s, %other : tensor<64x64xi1>, "
+                 "tensor<64x64xf32>\n"
+           : c->form == COMPUTED  ? "%other = arith.addf %s, %low : tensor<64x64xf32>\n"
                                     "%e0 = arith.select %mask, %s, %other : tensor<64x64xi1>, "
                                     "tensor<64x64xf32>\n"
            : c->form == EXCHANGED ? "%e0 = arith.select %mask, %low, %s : tensor<64x64xi1>, "
@@ -179,7 +187,8 @@ static void put_case(lilac_text *t, const loop_case *c) {
                            ? "%m0 = arith.extui %mask : tensor<64x64xi1> to tensor<64x64xi32>\n"
                              "%m1 = arith.sitofp %m0 : tensor<64x64xi32> to tensor<64x64xf32>\n"
                              "%e = arith.addf %e0, %m1 : tensor<64x64xf32>\n"
-                           : "%e = arith.addf %e0, %zero : tensor<64x64xf32>\n");
+                       : c->form == PARTS ? "%e = arith.addf %e0, %rest : tensor<64x64xf32>\n"
+                                          : "%e = arith.addf %e0, %zero : tensor<64x64xf32>\n");
     lilac_text_puts(
         t, "%o_i = tt.addptr %o_at, %at : !tt.ptr<f32>, i32\n"
            "%os = tt.splat %o_i : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>\n"
