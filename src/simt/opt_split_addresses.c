@@ -88,8 +88,8 @@ static bool is_behind(const instruction *i, const instruction *place) {
     return place != NULL;
 }
 
-/* The same in the body, in front of `place`; once for each pair of values. Copies need not be in the order
- * of their addresses: what was made for an earlier copy may be behind `place`. */
+/* The same in the body, in front of `place`; once for each pair of values. Copies need not be in the
+ * order of their addresses: what was made for an earlier copy may be behind `place`. */
 static lilac_simt_value make_inside(splitting *s, uint16_t code, lilac_simt_value a,
                                     lilac_simt_value b, instruction *place) {
     const pair *known = find_pair(s, a, b);
