@@ -169,7 +169,7 @@ static void move(const skipping *s, lilac_tile_op *op, lilac_tile_op *place) {
     for (uint32_t i = 0; i < op->operand_count; i++) {
         lilac_tile_value *value = op->operands[i].value;
         if (value->op != NULL && value->op->parent == s->body && value->uses->next == NULL &&
-            value->op->region_count == 0 &&
+            value->op->region_count == 0 && value->op->result_count == 1 &&
             (lilac_tile_op_info_get(value->op->code)->traits & LILAC_TILE_PURE) != 0) {
             move(s, value->op, op);
         }

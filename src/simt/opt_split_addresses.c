@@ -12,7 +12,7 @@
  *
  * A chain of sums makes each address wait for the one before it, and its registers for the copy that
  * reads them (opt_share_increments.c). Conjunctions of conditions likewise: the part that changes is
- * computed once for all copies. Sums that only one copy of the loop has stay as they are. */
+ * computed once for all copies. A loop with one copy stays as it is. */
 #include "internal.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ typedef struct splitting {
     instruction *loop;
     parts *parts; /* by value, of the values that the kernel had; of this loop */
     uint32_t count;
-    pair pairs[MOST_PAIRS]; /* operations that were made in the body */
+    pair pairs[MOST_PAIRS]; /* operations of the body on two parts */
     uint32_t pair_count;
     bool changed;
 } splitting;
@@ -64,18 +64,44 @@ static lilac_simt_value make(const splitting *s, uint16_t code, lilac_simt_value
     return made->result;
 }
 
-/* The same in the body, in front of `place`; once for each pair of values. */
-static lilac_simt_value make_inside(splitting *s, uint16_t code, lilac_simt_value a,
-                                    lilac_simt_value b, instruction *place) {
+static const pair *find_pair(const splitting *s, lilac_simt_value a, lilac_simt_value b) {
     for (uint32_t i = 0; i < s->pair_count; i++) {
         if (s->pairs[i].a == a && s->pairs[i].b == b) {
-            return s->pairs[i].result;
+            return &s->pairs[i];
         }
     }
-    const lilac_simt_value result = make(s, code, a, b, s->loop->bodies[0], place);
+    return NULL;
+}
+
+static void add_pair(splitting *s, lilac_simt_value a, lilac_simt_value b,
+                     lilac_simt_value result) {
     if (s->pair_count < MOST_PAIRS) {
         s->pairs[s->pair_count++] = (pair){a, b, result};
     }
+}
+
+/* Is it the instruction at `place` or one behind it? */
+static bool is_behind(const instruction *i, const instruction *place) {
+    while (place != NULL && place != i) {
+        place = place->next;
+    }
+    return place != NULL;
+}
+
+/* The same in the body, in front of `place`; once for each pair of values. Copies need not be in the
+ * order of their addresses: what was made for an earlier copy may be behind `place`. */
+static lilac_simt_value make_inside(splitting *s, uint16_t code, lilac_simt_value a,
+                                    lilac_simt_value b, instruction *place) {
+    const pair *known = find_pair(s, a, b);
+    if (known != NULL) {
+        instruction *made = s->kernel->values[known->result].definition;
+        if (made != place && is_behind(made, place)) {
+            lilac_simt_move(s->kernel, made, place);
+        }
+        return known->result;
+    }
+    const lilac_simt_value result = make(s, code, a, b, s->loop->bodies[0], place);
+    add_pair(s, a, b, result);
     return result;
 }
 
@@ -117,9 +143,10 @@ static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
                        : b.invariant == 0 ? a.invariant
                                           : make(s, code, a.invariant, b.invariant,
                                                  s->loop->parent, s->loop);
-        p->varying = a.varying == 0   ? b.varying
-                     : b.varying == 0 ? a.varying
-                                      : make_inside(s, code, a.varying, b.varying, d);
+        p->varying = p->invariant == 0 ? value
+                     : a.varying == 0  ? b.varying
+                     : b.varying == 0  ? a.varying
+                                       : make_inside(s, code, a.varying, b.varying, d);
     }
     return s->parts[value];
 }
@@ -149,6 +176,11 @@ static void replace(splitting *s, uint16_t code, lilac_simt_value *operand, inst
         return;
     }
     const parts p = split(s, code, *operand);
+    const instruction *d = s->kernel->values[*operand].definition;
+    if (d->operands[0] == p.invariant && d->operands[1] == p.varying &&
+        find_pair(s, p.invariant, p.varying) == NULL) {
+        add_pair(s, p.invariant, p.varying, *operand); /* as it should be */
+    }
     if (p.invariant != 0 && p.varying != 0) {
         const lilac_simt_value made =
             make_inside(s, code, p.invariant, p.varying, place);

@@ -216,8 +216,7 @@ static void branch(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     for (uint32_t k = 0; k < i->result_count; k++) {
         lilac_ptx_define(e, i->result + k);
     }
-    if (i->result_count > 0 && is_empty(yes) != is_empty(no) &&
-        is_straight(is_empty(yes) ? no : yes)) {
+    if (is_empty(yes) != is_empty(no) && is_straight(is_empty(yes) ? no : yes)) {
         skip(e, i, condition, is_empty(yes), number);
         return;
     }
