@@ -114,6 +114,11 @@ MUTATIONS = [
     ("ptx", "ld.shared.v4.b32 {", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {", {"shared"}),
     ("sass", "FENCE.VIEW.ASYNC.S", "MEMBAR.ALL.CTA", {"proxy fences"}),
     ("sass", "IADD3 R3, R3, 0x1, RZ", "R2UR UR4, R3", {"uniform"}),
+    ("sass", "IADD3 R3, R3, 0x1, RZ", "@P2 R2UR UR4, R3", set()),
+    ("sass", "IADD3 R3, R3, 0x1, RZ", "@UP0 UTMALDG.2D [UR8], [UR4]", {"tensor copies"}),
+    # a test of an mbarrier is no loop, and neither is the branch back from where ptxas places it again
+    ("sass", ".L_x_1:\n", ".L_x_1:\n        SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR4], R3 ;\n"
+     "        @!P1 BRA `(.L_x_1) ;\n        BRA `(.L_x_0) ;\n", set()),
     ("sass", "IADD3 R3, R3, 0x1, RZ ;", "IADD3 R3, R3, 0x1, RZ ;\n" * 1000, {"size", "overlap"}),
     # work that the PTX has between the product and the wait: ptxas moved it behind the wait
     ("ptx", "wgmma.wait_group", "add.s32 %r6, %r6, 1;\n" * 12 + "wgmma.wait_group", {"overlap"}),

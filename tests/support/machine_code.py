@@ -28,6 +28,7 @@ A_REGISTERS = 4           # 64 rows of 32 bytes in 128 threads
 REGISTERS = 65536         # of a multiprocessor
 MOST_REGISTERS = 255      # of a thread
 MOST_INSTRUCTIONS = 1000  # of a loop; the instruction cache that is nearest to the core holds about so many
+MOST_OF_A_TEST = 4        # instructions of a loop that tests an mbarrier
 IN_FLIGHT = 0.2           # share of a loop from which on products overlap with other work
 
 
@@ -62,13 +63,17 @@ class Program:
                 self.instructions.append(Instruction(*instruction.groups()))
 
     def loops(self):
-        """(first, last) of the innermost loops. A branch to itself, which ends a kernel, is none."""
+        """(first, last) of the innermost loops. A branch to itself, which ends a kernel, is none, and so is
+        the test of an mbarrier until it is true, which is a part of the loop around it; ptxas places the test
+        again behind the kernel, with a branch back into the loop."""
         ends = {}
         for at, instruction in enumerate(self.instructions):
             target = TARGET.search(instruction.operands[-1]) if (
                 instruction.starts("bra", "BRA") and instruction.operands) else None
             start = self.labels.get(target.group(1), at) if target else at
-            if start < at:
+            tests = any(is_mbarrier_test(one)
+                        for one in self.instructions[max(start, at - MOST_OF_A_TEST):at + 1])
+            if start < at and not tests:
                 ends[start] = at
         return [(a, b) for a, b in sorted(ends.items())
                 if not any(a <= c and d <= b and (a, b) != (c, d) for c, d in ends.items())]
@@ -79,6 +84,15 @@ class Program:
 
 
 # ---- what instructions are -------------------------------------------------------------------
+
+def is_mbarrier_test(instruction):
+    return instruction.starts("mbarrier.try_wait") or (
+        instruction.starts("SYNCS.PHASECHK") and "TRYWAIT" in instruction.opcode)
+
+
+def is_tensor_copy(instruction):
+    return instruction.starts("cp.async.bulk.tensor", "UTMALDG")
+
 
 def is_asynchronous_product(instruction):
     return (instruction.starts("wgmma.mma_async") or
@@ -192,7 +206,7 @@ def operand_a(instruction):
 
 # Counts of a loop that are equal in PTX and SASS; each is a rule.
 EQUAL = ["products", "groups", "waits", "copy waits", "copy groups", "barriers", "copies", "shared",
-         "proxy fences"]
+         "proxy fences", "tensor copies"]
 
 RULES = EQUAL + [
     "message",       # ptxas warns of nothing and serialises no wgmma (C75xx)
@@ -292,7 +306,9 @@ def counts(body):
         "copies": Counter(filter(None, map(copy_kind, body))),
         "shared": Counter(filter(None, map(shared_access, body))),
         "proxy fences": number(lambda i: i.starts("fence.proxy", "FENCE.VIEW")),
-        "to uniform": number(lambda i: i.starts("R2UR")),
+        "tensor copies": number(is_tensor_copy),
+        # with a predicate: of the thread that starts a tensor copy
+        "to uniform": number(lambda i: i.starts("R2UR") and not i.predicate),
         "in flight": share_in_flight(body),
     }
 

@@ -224,6 +224,7 @@ static const char *const lines[] = {
      "<tensor<8x16xf32>>\n"),
     ("    %part = tt.descriptor_load %desc[%i, %i] cacheModifier = cg : "
      "!tt.tensordesc<tensor<8x16xf32>> -> tensor<8x16xf32>\n"),
+    "    %box = lilac.tensor_box %desc[%i, %i] : !tt.tensordesc<tensor<8x16xf32>>\n",
     ("    tt.descriptor_store %desc[%i, %i], %part : !tt.tensordesc<tensor<8x16xf32>>, "
      "tensor<8x16xf32>\n"),
     ("    tt.descriptor_reduce max, %desc[%i, %i], %part : "
