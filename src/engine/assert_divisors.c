@@ -27,10 +27,7 @@
 
 #include <lilac/tile_loops.h>
 
-enum {
-    MOST_STEPS = 64, /* values that a search visits */
-    LOOK_BACK = 4,   /* operations between a number and that of its program */
-};
+enum { MOST_STEPS = 64 /* values that a search visits */ };
 
 typedef struct divisors {
     lilac_tile_module *module;
@@ -65,43 +62,8 @@ static bool reaches_remainder(const lilac_tile_value *value, uint32_t *steps) {
     return false;
 }
 
-/* A sum or product with the number of the program. */
-static bool is_of_program(const lilac_tile_value *value, uint32_t depth) {
-    const lilac_tile_op *op = value->op;
-    if (op == NULL || depth == 0) {
-        return false;
-    }
-    bool found = op->code == LILAC_TILE_OP_TT_GET_PROGRAM_ID;
-    const bool follows = op->code == LILAC_TILE_OP_ARITH_ADDI ||
-                         op->code == LILAC_TILE_OP_ARITH_MULI ||
-                         op->code == LILAC_TILE_OP_ARITH_EXTSI;
-    for (uint32_t i = 0; follows && !found && i < op->operand_count; i++) {
-        found = is_of_program(op->operands[i].value, depth - 1);
-    }
-    return found;
-}
-
-/* The first value of one that a loop carries; NULL: it is none. */
-static const lilac_tile_value *first_of(const lilac_tile_value *value) {
-    const lilac_tile_op *loop = value->op == NULL ? value->block->parent->parent : NULL;
-    if (loop != NULL && loop->code == LILAC_TILE_OP_SCF_WHILE &&
-        value->block == loop->regions[1]->first) {
-        value = lilac_tile_passed(loop, value->index);
-    }
-    if (loop == NULL || value->op != NULL || value->block != loop->regions[0]->first) {
-        return NULL;
-    }
-    if (loop->code == LILAC_TILE_OP_SCF_WHILE) {
-        return lilac_tile_init(loop, value->index);
-    }
-    return loop->code == LILAC_TILE_OP_SCF_FOR && value->index > 0
-               ? lilac_tile_init(loop, value->index - 1)
-               : NULL;
-}
-
 static bool is_carried_number(const lilac_tile_value *value) {
-    const lilac_tile_value *first = first_of(value);
-    return first != NULL && is_of_program(first, LOOK_BACK);
+    return value->op == NULL && lilac_engine_is_of_program(value);
 }
 
 static lilac_range range_of(const divisors *d, const lilac_tile_op *op, uint32_t operand) {

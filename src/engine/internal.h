@@ -87,6 +87,14 @@ void lilac_range_expose(lilac_range_walk *walk, const lilac_tile_op *op, uint32_
 /* The value is at least `low` from here to the end of the block. */
 void lilac_range_at_least(lilac_range_walk *walk, const lilac_tile_value *value, int64_t low);
 
+/* ---- programs.c -------------------------------------------------------------------------- */
+
+/* Is a scalar a sum or product with the number of the program, or carried by a loop that begins with one? */
+bool lilac_engine_is_of_program(const lilac_tile_value *value);
+/* Is the operation in a loop over the work of several programs, which begins at the number of the program?
+ * Such a kernel has as many programs as run at a time. */
+bool lilac_engine_is_persistent(const lilac_tile_op *op);
+
 /* ---- apply_ranges.c ---------------------------------------------------------------------- */
 
 /* What the ranges of its operands show about an operation. It may become unsigned in place. */
