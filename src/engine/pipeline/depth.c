@@ -21,7 +21,8 @@
  * What fits: the buffers, all other allocations of the function, and a sixteenth of the memory for
  * exchanges between threads if the loop has any. Resident blocks are estimated from the shared
  * memory and from the registers of the accumulators. A loop over the tiles of a persistent program has one:
- * such kernels are launched with a program for each multiprocessor. */
+ * such kernels are launched with a program for each multiprocessor. While it issues copies no other block
+ * multiplies, so they start last. */
 #include "pipeline/pipeline.h"
 
 #include <lilac/matrix.h>
@@ -49,8 +50,8 @@ static uint64_t bytes_of(const lilac_tile_type *type) {
 static uint64_t clocks_of(const lilac_tile_op *op) {
     const lilac_tile_type *d = op->results[0].type, *a = op->operands[0].value->type;
     const uint32_t columns = (uint32_t)d->shape[1];
-    const uint64_t steps =
-        (uint64_t)a->shape[1] * lilac_tile_element_bits(a) / 256, rows = (uint64_t)d->shape[0] / 64;
+    const uint64_t steps = (uint64_t)a->shape[1] * lilac_tile_element_bits(a) / 256,
+                   rows = (uint64_t)d->shape[0] / 64;
     return rows * steps * lilac_wgmma_cycles(columns);
 }
 
@@ -121,7 +122,7 @@ static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, 
         }
     }
     const uint64_t blocks = resident(d, slot_bytes, distance + 1);
-    const bool first = resident(d, slot_bytes, distance + 2) == blocks;
+    const bool first = !d->persistent && resident(d, slot_bytes, distance + 2) == blocks;
     return blocks > 0 && set(p, distance, distance + (first ? 2 : 1), !first);
 }
 
