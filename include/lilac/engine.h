@@ -101,7 +101,8 @@ typedef struct lilac_range {
 
 /* The ranges of a function's values, by value id (lilac_tile_number). Values that are not integers have
  * the widest range. Arithmetic that may wrap has the range of its type, except that products and sums of
- * program ids are assumed not to wrap. Linear in the size of the function. */
+ * program ids are assumed not to wrap. Conditions of branches, loops and assertions count for what is
+ * computed where they hold. Linear in the size of the function. */
 LILAC_API void lilac_engine_ranges(lilac_range *result, const lilac_tile_function *function);
 
 /* Passes. */

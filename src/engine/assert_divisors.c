@@ -10,11 +10,19 @@
  * branch for each program. A kernel that it stops would divide the number of a program by a negative
  * number and address memory in front of its tensors.
  *
+ *     scf.while (%step = %pid * %part) …           scf.while (%step = %pid * %part) …
+ *       %n = arith.divsi %step, %group        →      cf.assert %step >= 0   cf.assert %group > 0
+ *       …                                            %n = arith.divsi %step, %group
+ *
+ * Programs with several tiles number the steps of all tiles. Such a number is carried by a loop, its first
+ * value is a product of the program's, and no operation says that it does not become negative; it is tested
+ * too.
+ *
  * The assertion has no message, so the kernel traps without a call: a call in a kernel serialises its
  * wgmmas.
  *
- * Only scalar quotients of numbers that are not negative get a test, and only if the dividend of a
- * remainder of tensors comes from them. */
+ * Only scalar divisions of such numbers, and of those that are not negative, get a test, and only if the
+ * dividend of a remainder of tensors comes from them. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -23,9 +31,14 @@ enum { MOST_STEPS = 64 /* values that a search visits */ };
 
 typedef struct divisors {
     lilac_tile_module *module;
-    const lilac_range *ranges;
+    lilac_range_walk at;
     bool changed;
 } divisors;
+
+static bool is_scalar_division(const lilac_tile_op *op) {
+    return (op->code == LILAC_TILE_OP_ARITH_DIVSI || op->code == LILAC_TILE_OP_ARITH_REMSI) &&
+           !lilac_tile_is_tensor(op->results[0].type);
+}
 
 /* Is the value, or one computed from it, the dividend of a remainder of tensors? */
 static bool reaches_remainder(const lilac_tile_value *value, uint32_t *steps) {
@@ -38,10 +51,10 @@ static bool reaches_remainder(const lilac_tile_value *value, uint32_t *steps) {
             lilac_tile_is_tensor(op->results[0].type)) {
             return true;
         }
-        const bool follows = op->code == LILAC_TILE_OP_ARITH_ADDI ||
-                             op->code == LILAC_TILE_OP_ARITH_MULI ||
-                             op->code == LILAC_TILE_OP_ARITH_EXTSI ||
-                             op->code == LILAC_TILE_OP_TT_SPLAT;
+        const bool follows =
+            op->code == LILAC_TILE_OP_ARITH_ADDI || op->code == LILAC_TILE_OP_ARITH_MULI ||
+            op->code == LILAC_TILE_OP_ARITH_EXTSI || op->code == LILAC_TILE_OP_TT_SPLAT ||
+            (is_scalar_division(op) && use->index == 0);
         if (follows && reaches_remainder(&op->results[0], steps)) {
             return true;
         }
@@ -49,53 +62,78 @@ static bool reaches_remainder(const lilac_tile_value *value, uint32_t *steps) {
     return false;
 }
 
-static bool needs_test(const divisors *d, const lilac_tile_op *op) {
-    int64_t number;
-    uint32_t steps = 0;
-    if (op->code != LILAC_TILE_OP_ARITH_DIVSI || lilac_tile_is_tensor(op->results[0].type) ||
-        lilac_tile_constant(op->operands[1].value, &number)) {
-        return false;
-    }
-    return d->ranges[op->operands[0].value->id].low >= 0 &&
-           d->ranges[op->operands[1].value->id].low <= 0 && reaches_remainder(&op->results[0], &steps);
+static bool is_carried_number(const lilac_tile_value *value) {
+    return value->op == NULL && lilac_engine_is_of_program(value);
 }
 
-static void set_text(divisors *d, lilac_tile_op *op, lilac_tile_attribute_kind kind, const char *name,
-                     const char *text) {
+static lilac_range range_of(const divisors *d, const lilac_tile_op *op, uint32_t operand) {
+    return d->at.ranges[op->operands[operand].value->id];
+}
+
+static void set_text(divisors *d, lilac_tile_op *op, lilac_tile_attribute_kind kind,
+                     const char *name, const char *text) {
     const lilac_tile_attribute attribute = {.kind = kind,
                                             .name = lilac_intern_string(d->module->context, name),
                                             .text = lilac_intern_string(d->module->context, text)};
     lilac_tile_set_attribute(d->module, &op->attributes, &attribute);
 }
 
-static void insert_test(divisors *d, lilac_tile_op *op) {
-    lilac_tile_value *divisor = op->operands[1].value;
-    lilac_tile_op *zero = lilac_engine_make_constant(d->module, op, divisor->type, 0);
-    lilac_tile_value *values[2] = {divisor, &zero->results[0]};
+/* Tests that an operand is at least `least`. */
+static void insert_test(divisors *d, lilac_tile_op *op, uint32_t operand, int64_t least) {
+    lilac_tile_value *number = op->operands[operand].value;
+    lilac_tile_op *zero = lilac_engine_make_constant(d->module, op, number->type, 0);
+    lilac_tile_value *values[2] = {number, &zero->results[0]};
     const lilac_tile_type *type = lilac_tile_scalar(d->module, LILAC_I1);
     lilac_tile_op *compare = lilac_tile_op_create(d->module, LILAC_TILE_OP_ARITH_CMPI, 2, values, 1,
                                                   &type, 0, op->location);
     lilac_tile_value *condition = &compare->results[0];
     lilac_tile_op *test = lilac_tile_op_create(d->module, LILAC_TILE_OP_CF_ASSERT, 1, &condition, 0,
                                                NULL, 0, op->location);
-    set_text(d, compare, LILAC_TILE_ATTR_KEYWORD, "predicate", "sgt");
+    set_text(d, compare, LILAC_TILE_ATTR_KEYWORD, "predicate", least > 0 ? "sgt" : "sge");
     set_text(d, test, LILAC_TILE_ATTR_STRING, "msg", "");
     compare->position = test->position = op->position;
     lilac_tile_insert_before(op, compare);
     lilac_tile_insert_before(op, test);
+    lilac_range_at_least(&d->at, number, least);
     d->changed = true;
+}
+
+static void test_division(divisors *d, lilac_tile_op *op) {
+    int64_t number;
+    uint32_t steps = 0;
+    const bool carried = range_of(d, op, 0).low < 0 && is_carried_number(op->operands[0].value);
+    const bool natural = range_of(d, op, 0).low >= 0 || carried;
+    const bool divides = op->code == LILAC_TILE_OP_ARITH_DIVSI && range_of(d, op, 1).low <= 0;
+    if (lilac_tile_constant(op->operands[1].value, &number) || !natural || !(carried || divides) ||
+        !reaches_remainder(&op->results[0], &steps)) {
+        return;
+    }
+    if (carried) {
+        insert_test(d, op, 0, 0);
+    }
+    if (divides) {
+        insert_test(d, op, 1, 1);
+    }
 }
 
 static void visit_region(divisors *d, lilac_tile_region *region) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        const uint32_t mark = lilac_range_enter(&d->at, region->parent, block);
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             for (uint32_t r = 0; r < op->region_count; r++) {
                 visit_region(d, op->regions[r]);
             }
-            if (needs_test(d, op)) {
-                insert_test(d, op);
+            if (op->region_count > 0) {
+                lilac_range_leave(&d->at, op);
+                continue;
             }
+            if (is_scalar_division(op)) {
+                test_division(d, op);
+            }
+            lilac_range_note(d->at.ranges, op);
+            lilac_range_pass(&d->at, op);
         }
+        lilac_range_close(&d->at, region->parent, block, mark);
     }
 }
 
@@ -110,9 +148,9 @@ bool lilac_engine_assert_divisors(lilac_tile_module *module, const lilac_target 
         }
         lilac_tile_number(function);
         lilac_range *ranges = lilac_heap_grow(NULL, (function->value_count + 1) * sizeof *ranges);
-        lilac_engine_ranges(ranges, function);
-        d.ranges = ranges;
+        lilac_range_walk_start(&d.at, ranges, function);
         visit_region(&d, function->body);
+        lilac_range_walk_end(&d.at);
         lilac_heap_free(ranges);
         lilac_tile_number(function);
     }

@@ -8,6 +8,8 @@
  *
  * Joins only weaken facts. After PRECISE_SWEEPS sweeps, a fact that still changes becomes unknown,
  * so the number of sweeps does not depend on the nesting of loops.
+ *
+ * Ranges (ranges.c) say of some values that they are not negative where the facts of their operands do not.
  */
 #include "internal.h"
 
@@ -37,6 +39,7 @@ typedef struct sweep {
     lilac_arena *arena;
     lilac_axis_facts *unknown[LILAC_MAX_RANK + 1]; /* all ones, by rank */
     uint8_t *visited;                              /* by value id */
+    lilac_range *ranges;                           /* the same */
     uint32_t round;
     bool changed;
     lilac_axis_facts
@@ -102,6 +105,7 @@ static void set(sweep *run, const lilac_tile_value *value, const lilac_axis_fact
         *place = lilac_arena_new(run->arena, lilac_axis_facts);
     }
     **place = *facts;
+    (*place)->non_negative |= run->ranges[value->id].low >= 0;
 }
 
 static void set_unknown(sweep *run, const lilac_tile_value *value) {
@@ -171,6 +175,7 @@ static void carry(sweep *run, const lilac_tile_value *value, const lilac_tile_va
     const lilac_axis_facts *old = facts_or_ones(run, value);
     lilac_axis_facts *joined = &run->scratch;
     lilac_axis_join(joined, old, in, lilac_axis_unit(value->type));
+    joined->non_negative |= run->ranges[value->id].low >= 0;
     if (is_equal(joined, old)) {
         return;
     }
@@ -320,7 +325,9 @@ void lilac_engine_axis_facts(lilac_axis_analysis *result, lilac_arena *arena,
     }
     sweep run = {.analysis = result,
                  .arena = arena,
-                 .visited = lilac_arena_array(arena, uint8_t, function->value_count)};
+                 .visited = lilac_arena_array(arena, uint8_t, function->value_count),
+                 .ranges = lilac_arena_array(arena, lilac_range, function->value_count)};
+    lilac_engine_ranges(run.ranges, function);
     parameters(&run, function);
     do {
         run.changed = false;

@@ -53,14 +53,47 @@ lilac_range lilac_range_of_bits(uint32_t bits);
 /* Sets the ranges of the results of an operation without regions from those of its operands. Ranges
  * are in an array by value id. */
 void lilac_range_note(lilac_range *ranges, const lilac_tile_op *op);
-/* The same for the arguments of a block, before its operations; owner: the operation that has it. */
-void lilac_range_enter(lilac_range *ranges, lilac_tile_op *owner, const lilac_tile_block *block);
-/* The same for the results of an operation with regions, after them. */
-void lilac_range_leave(lilac_range *ranges, const lilac_tile_op *op);
-/* Is the operation an assertion or an assumption of its operand 0? */
-bool lilac_range_is_assumption(const lilac_tile_op *op);
-/* Narrows ranges by a condition that holds for every element. */
-void lilac_range_assume(lilac_range *ranges, const lilac_tile_value *condition);
+
+/* Ranges where a walk in program order is. Conditions narrow them up to the end of a block. */
+typedef struct lilac_range_change {
+    uint32_t id;
+    lilac_range before;
+} lilac_range_change;
+typedef struct lilac_range_walk {
+    lilac_range *ranges;         /* by value id */
+    lilac_range_change *changes; /* what conditions narrowed, to be taken back */
+    uint32_t change_count, change_room;
+    uint32_t round;
+    bool sweeping, changed; /* ranges of carried values are not final */
+} lilac_range_walk;
+/* Finds the ranges of the values of a numbered function. The array may be longer; a walk may number more
+ * values and note their operations. */
+void lilac_range_walk_start(lilac_range_walk *walk, lilac_range *ranges,
+                            const lilac_tile_function *function);
+void lilac_range_walk_end(lilac_range_walk *walk);
+/* Before the operations of a block, and after them with what the first call returned; owner: the operation
+ * that has the block, NULL for that of the function. */
+uint32_t lilac_range_enter(lilac_range_walk *walk, const lilac_tile_op *owner,
+                           const lilac_tile_block *block);
+void lilac_range_close(lilac_range_walk *walk, const lilac_tile_op *owner,
+                       const lilac_tile_block *block, uint32_t mark);
+/* After the regions of an operation. */
+void lilac_range_leave(lilac_range_walk *walk, const lilac_tile_op *op);
+/* After an operation that may be an assertion or assumption. */
+void lilac_range_pass(lilac_range_walk *walk, const lilac_tile_op *op);
+/* The operation is moved out of the block that was entered with this mark: after that block, nothing is known
+ * of its results if conditions narrow ranges in it. */
+void lilac_range_expose(lilac_range_walk *walk, const lilac_tile_op *op, uint32_t mark);
+/* The value is at least `low` from here to the end of the block. */
+void lilac_range_at_least(lilac_range_walk *walk, const lilac_tile_value *value, int64_t low);
+
+/* ---- programs.c -------------------------------------------------------------------------- */
+
+/* Is a scalar a sum or product with the number of the program, or carried by a loop that begins with one? */
+bool lilac_engine_is_of_program(const lilac_tile_value *value);
+/* Is the operation in a loop over the work of several programs, which begins at the number of the program?
+ * Such a kernel has as many programs as run at a time. */
+bool lilac_engine_is_persistent(const lilac_tile_op *op);
 
 /* ---- apply_ranges.c ---------------------------------------------------------------------- */
 

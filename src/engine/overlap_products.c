@@ -7,7 +7,10 @@
  *
  * Products complete in order, so a wait for one counts the later ones that may stay. At the end of its
  * block no product is in flight. A store to memory, or the end of an operand's memory, waits for all.
- * A copy that pipeline_loops started writes buffers that no product of the iteration reads. */
+ * A copy that pipeline_loops started writes buffers that no product of the iteration reads.
+ *
+ * A fence that another one follows, before any product, orders nothing that the later one does not. Behind a
+ * fence and before the next store is a barrier of the block, so it is removed. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -51,8 +54,8 @@ static void wait_for(overlap *o, uint32_t count, lilac_tile_op *place) {
         types[i] = values[i]->type;
     }
     lilac_tile_op *wait =
-        lilac_tile_op_create(o->module, LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT, count, values, count,
-                             types, 0, o->flying[0]->location);
+        lilac_tile_op_create(o->module, LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT, count, values,
+                             count, types, 0, o->flying[0]->location);
     wait->position = o->flying[0]->position;
     set_number(o, wait, "pendings", o->count - count, false);
     for (uint32_t i = 0; i < count; i++) {
@@ -168,6 +171,41 @@ static void visit_region(overlap *o, lilac_tile_region *region) {
     }
 }
 
+/* ---- fences ----------------------------------------------------------------------------- */
+
+/* May the operation be between two fences of which the second one is enough? It reads nothing by the async
+ * proxy and passes nothing on to other programs. */
+static bool is_ordinary(const lilac_tile_op *op) {
+    const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
+    return (op->region_count == 0 && (traits & LILAC_TILE_PURE) != 0) ||
+           op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC || op->code == LILAC_TILE_OP_TTG_LOCAL_STORE ||
+           op->code == LILAC_TILE_OP_TTG_LOCAL_LOAD || op->code == LILAC_TILE_OP_TT_LOAD;
+}
+
+static bool has_cluster(const lilac_tile_op *fence) {
+    return lilac_tile_find_integer(&fence->attributes, "bCluster", 0) != 0;
+}
+
+static void merge_fences(overlap *o, lilac_tile_region *region) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        lilac_tile_op *fence = NULL;
+        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                merge_fences(o, op->regions[r]);
+            }
+            if (op->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED) {
+                if (fence != NULL && has_cluster(fence) == has_cluster(op)) {
+                    lilac_tile_remove(fence);
+                    o->changed = true;
+                }
+                fence = op;
+            } else if (!is_ordinary(op)) {
+                fence = NULL;
+            }
+        }
+    }
+}
+
 bool lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target *target,
                                    bool *changed) {
     overlap o = {.module = module};
@@ -176,6 +214,7 @@ bool lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target
          function = function->next) {
         if (function->body != NULL) {
             visit_region(&o, function->body);
+            merge_fences(&o, function->body);
             lilac_tile_number(function);
         }
     }

@@ -28,6 +28,7 @@ typedef struct scope {
     uint64_t serial;      /* which block this is, among all that were ever open */
     uint32_t floor;       /* the outermost depth that hoisting reaches from here */
     uint32_t barrier;     /* the outermost depth with which merging may happen */
+    uint32_t mark;        /* the conditions that narrow ranges in the block begin here */
     lilac_tile_op *owner; /* the operation whose region the block is in */
 } scope;
 
@@ -43,7 +44,7 @@ typedef struct simplifier {
     lilac_arena *arena; /* of the pass */
     uint32_t values, operations, deepest;
     uint32_t *depth;     /* of a value, by id */
-    lilac_range *ranges; /* the same */
+    lilac_range_walk at; /* the ranges, also by id */
     scope *scopes;
     uint64_t serial;
     entry **table;
@@ -193,7 +194,8 @@ static lilac_tile_op *fold_to_constant(simplifier *pass, lilac_tile_op *op, int6
 static lilac_tile_op *fold(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
     int64_t value;
     pass->changed |= lilac_engine_recognise_extreme(op);
-    lilac_range_result found = lilac_engine_apply_ranges(op, pass->ranges); /* it may be unsigned */
+    lilac_range_result found =
+        lilac_engine_apply_ranges(op, pass->at.ranges); /* it may be unsigned */
     pass->changed |= found.changed;
     lilac_tile_value *same = neutral(op);
     if (same == NULL && op->code == LILAC_TILE_OP_ARITH_SELECT &&
@@ -232,6 +234,7 @@ static uint32_t hoist(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
     }
     if (target < depth && may_run_early(op)) {
         move_before(pass->scopes[target + 1].owner, op);
+        lilac_range_expose(&pass->at, op, pass->scopes[target + 1].mark);
         pass->changed = true;
         depth = target;
     }
@@ -304,7 +307,7 @@ static void number(simplifier *pass, lilac_tile_op *const *made, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         made[i]->results[0].id = pass->values++;
         pass->depth[made[i]->results[0].id] = depth;
-        lilac_range_note(pass->ranges, made[i]);
+        lilac_range_note(pass->at.ranges, made[i]);
     }
 }
 
@@ -312,7 +315,8 @@ static void number(simplifier *pass, lilac_tile_op *const *made, uint32_t count,
 static void simplify_op(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
     lilac_tile_op *made[4] = {fold(pass, op, depth)};
     uint32_t count = 1;
-    if (made[0] != NULL && lilac_engine_narrow(pass->module, made[0], pass->ranges, made, &count)) {
+    if (made[0] != NULL &&
+        lilac_engine_narrow(pass->module, made[0], pass->at.ranges, made, &count)) {
         number(pass, made, count, depth);
         for (uint32_t i = 0; i < count; i++) {
             made[i] = fold(pass, made[i], depth);
@@ -320,7 +324,7 @@ static void simplify_op(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
     }
     for (uint32_t i = 0; i < count; i++) {
         if (made[i] != NULL) {
-            lilac_range_note(pass->ranges, made[i]);
+            lilac_range_note(pass->at.ranges, made[i]);
             merge(pass, made[i], hoist(pass, made[i], depth), depth);
         }
     }
@@ -329,7 +333,7 @@ static void simplify_op(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
 static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         open_block(pass, block, region->parent, depth);
-        lilac_range_enter(pass->ranges, region->parent, block);
+        pass->scopes[depth].mark = lilac_range_enter(&pass->at, region->parent, block);
         if (region->first->next != NULL) { /* several blocks: not a plain loop body */
             pass->scopes[depth].floor = depth;
         }
@@ -342,16 +346,15 @@ static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
                 walk(pass, op->regions[r], depth + 1);
             }
             if (op->region_count > 0) {
-                lilac_range_leave(pass->ranges, op);
+                lilac_range_leave(&pass->at, op);
             } else if (is_mergeable(op)) {
                 simplify_op(pass, op, depth);
             } else {
-                lilac_range_note(pass->ranges, op);
-            }
-            if (depth == 0 && region->first->next == NULL && lilac_range_is_assumption(op)) {
-                lilac_range_assume(pass->ranges, op->operands[0].value);
+                lilac_range_note(pass->at.ranges, op);
+                lilac_range_pass(&pass->at, op);
             }
         }
+        lilac_range_close(&pass->at, region->parent, block, pass->scopes[depth].mark);
     }
 }
 
@@ -443,11 +446,14 @@ static void simplify_function(lilac_tile_function *function, bool *changed) {
     }
     pass.values = function->value_count;
     pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 9 * pass.operations);
-    pass.ranges = lilac_arena_array(pass.arena, lilac_range, pass.values + 9 * pass.operations);
     pass.scopes = lilac_arena_array(pass.arena, scope, pass.deepest + 1);
     pass.table = lilac_arena_array(pass.arena, entry *, buckets);
     pass.table_mask = buckets - 1;
+    lilac_range_walk_start(
+        &pass.at, lilac_arena_array(pass.arena, lilac_range, pass.values + 9 * pass.operations),
+        function);
     walk(&pass, function->body, 0);
+    lilac_range_walk_end(&pass.at);
     sweep_region(&pass, function->body);
     lilac_tile_number(function);
     *changed = *changed || pass.changed;

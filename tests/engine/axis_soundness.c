@@ -1,16 +1,17 @@
-/* Axis facts never contradict an execution.
+/* Axis facts and ranges never contradict an execution.
  *
  * Random programs (tile_programs.h) are run on random arguments, and every value that any operation
- * ever has is checked against the facts of that operation. This is what makes a vector access
+ * ever has is checked against the facts and the range of that operation. This is what makes a vector access
  * legal. Poisoned values are not checked: the facts promise nothing of them.
  */
 #include "support/tile_programs.h"
 
 typedef struct claims {
     lilac_axis_analysis facts;
+    lilac_range *ranges;
     const generator *program;
     uint64_t seed;
-    long checked;
+    long checked, bounded; /* bounded: by more than the type */
 } claims;
 
 /* ---- facts against values --------------------------------------------------------------- */
@@ -99,6 +100,24 @@ static void check_across(const machine *m, const lilac_tile_value *value, const 
     }
 }
 
+static void check_range(const machine *m, const lilac_tile_value *value,
+                        const int64_t *elements_at) {
+    claims *c = m->data;
+    const lilac_range range = c->ranges[value->id];
+    if (lilac_tile_is_pointer(value->type) || width_of(value->type) == 1) {
+        return;
+    }
+    for (int64_t i = 0; i < elements_of(value->type); i++) {
+        if (elements_at[i] < range.low) {
+            complain(m, value, "at least", 0, range.low);
+        }
+        if (elements_at[i] > range.high) {
+            complain(m, value, "at most", 0, range.high);
+        }
+    }
+    c->bounded += range.low >= 0;
+}
+
 static void check(machine *m, const lilac_tile_value *value) {
     const lilac_tile_type *type = value->type;
     const int64_t *elements_at = m->values[value->id];
@@ -106,6 +125,7 @@ static void check(machine *m, const lilac_tile_value *value) {
         return;
     }
     ((claims *)m->data)->checked++;
+    check_range(m, value, elements_at);
     if (!lilac_tile_is_tensor(type)) {
         check_line(m, value, 0, elements_at, 1, 1);
     } else if (type->rank == 1) {
@@ -136,7 +156,7 @@ static void ignore(machine *m, const lilac_tile_value *value) {
 static void facts_hold(void **state) {
     (void)state;
     uint64_t programs = programs_to_try(2000);
-    long executed = 0, values = 0;
+    long executed = 0, values = 0, bounded = 0;
     for (uint64_t seed = 1; seed <= programs; seed++) {
         generator *g = calloc(1, sizeof *g);
         generate(g, seed, false);
@@ -145,6 +165,8 @@ static void facts_hold(void **state) {
         lilac_arena *arena = lilac_arena_create();
         claims c = {.program = g, .seed = seed};
         lilac_engine_axis_facts(&c.facts, arena, module->functions);
+        c.ranges = lilac_arena_array(arena, lilac_range, c.facts.count);
+        lilac_engine_ranges(c.ranges, module->functions);
         machine m = {.seen = check, .printed = ignore, .data = &c};
         machine_init(&m, arena, module->functions);
         for (int attempt = 0; attempt < 8; attempt++) {
@@ -153,13 +175,14 @@ static void facts_hold(void **state) {
             executed += machine_run(&m, module->functions, arguments);
         }
         values += c.checked;
+        bounded += c.bounded;
         lilac_arena_destroy(arena);
         lilac_tile_module_destroy(module);
         lilac_context_destroy(context);
         lilac_text_clear(&g->text);
         free(g);
     }
-    printf("%ld runs, %ld values checked\n", executed, values);
+    printf("%ld runs, %ld values checked, %ld not negative\n", executed, values, bounded);
     /* most programs run far enough to say something */
     assert_true(executed > (long)programs && values > (long)programs * 100);
 }

@@ -260,7 +260,64 @@ static void promises_stay(void **state) {
     harness_close(&h);
 }
 
+/* In a loop with products, pointers whose vectors a copy to shared memory can have stay tensors: those of A, with
+ * rows of K elements, where K is known to be a multiple of 16. */
+static void products_keep_pointers_of_copies(void **state) {
+    (void)state;
+#define A "tensor<64x32x!tt.ptr<f16>>"
+#define O "tensor<64x32xi32>"
+    static const char format[] =
+        "module {\n  tt.func public @k(%%a: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %%K: i32 "
+        "{tt.divisibility = %d : i32}, %%c: !tt.ptr<f32>) {\n"
+        "%%zero = arith.constant 0 : i32\n%%step = arith.constant 32 : i32\n"
+        "%%none = arith.constant dense<0.0> : tensor<64x64xf32>\n"
+        "%%b = arith.constant dense<1.0> : tensor<32x64xf16>\n"
+        "%%m = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>\n"
+        "%%k = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>\n"
+        "%%mc = tt.expand_dims %%m {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>\n"
+        "%%kr = tt.expand_dims %%k {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>\n"
+        "%%Ks = tt.splat %%K : i32 -> tensor<64x1xi32>\n"
+        "%%rows = arith.muli %%mc, %%Ks : tensor<64x1xi32>\n"
+        "%%rb = tt.broadcast %%rows : tensor<64x1xi32> -> " O "\n"
+        "%%kb = tt.broadcast %%kr : tensor<1x32xi32> -> " O "\n"
+        "%%as = tt.splat %%a : !tt.ptr<f16> -> " A "\n"
+        "%%ar = tt.addptr %%as, %%rb : " A ", " O "\n%%ak = tt.addptr %%ar, %%kb : " A ", " O "\n"
+        "%%by = tt.splat %%step : i32 -> " O "\n"
+        "%%l:2 = scf.for %%i = %%zero to %%K step %%step iter_args(%%at = %%ak, %%d = %%none) -> "
+        "(" A ", tensor<64x64xf32>) : i32 {\n%%x = tt.load %%at : " A "\n"
+        "%%e = tt.dot %%x, %%b, %%d : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>\n"
+        "%%next = tt.addptr %%at, %%by : " A ", " O "\n"
+        "scf.yield %%next, %%e : " A ", tensor<64x64xf32>\n}\n"
+        "%%cs = tt.splat %%c : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>\n"
+        "tt.store %%cs, %%l#1 : tensor<64x64x!tt.ptr<f32>>\ntt.return\n  }\n}\n";
+#undef A
+#undef O
+    static const struct {
+        uint32_t divisibility, warps, tensors;
+    } cases[] = {{16, 4, 1}, {2, 4, 1}, {1, 4, 0}, {1, 16, 1} /* 4 pointers of a thread */};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_context *context = lilac_context_create();
+        lilac_text text;
+        lilac_text_init(&text);
+        lilac_text_printf(&text, format, (int)cases[i].divisibility);
+        lilac_tile_module *module = lilac_tile_read(
+            context, lilac_source_add(context, "k", lilac_text_get(&text), text.length));
+        assert_non_null(module);
+        const lilac_target target = {lilac_arch_find("sm_90a"), cases[i].warps, 1, 3};
+        carried c = {0};
+        bool changed = false;
+        assert_true(lilac_engine_reduce_strength(module, &target, &changed));
+        assert_true(lilac_tile_verify(module, false));
+        lilac_tile_walk(module->functions->body, count_carried, &c);
+        assert_int_equal(c.tensors, cases[i].tensors);
+        lilac_tile_module_destroy(module);
+        lilac_text_clear(&text);
+        lilac_context_destroy(context);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(loops), cmocka_unit_test(promises_stay)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(loops), cmocka_unit_test(promises_stay),
+                                       cmocka_unit_test(products_keep_pointers_of_copies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,89 @@ static void counters(void **state) {
     }
 }
 
+/* What conditions and carried values say of a comparison, the last one that is printed. */
+static void conditions(void **state) {
+    (void)state;
+#define SHOW(name) "tt.print \"c\" {hex = false, isSigned = array<i32: 1>} : %" name " : i1\n"
+#define CHECK(name, value, low)                                                                    \
+    "%" name " = arith.cmpi sge, %" value ", %" low " : i32\n" SHOW(name)
+#define WHILE(first, predicate, bound, body)                                                       \
+    "%r = scf.while (%x = %" first ") : (i32) -> i32 {\n"                                          \
+    "%c = arith.cmpi " predicate ", %x, %" bound " : i32\n"                                        \
+    "scf.condition(%c) %x : i32\n} do {\n^bb0(%y: i32):\n" body "scf.yield %z : i32\n}\n"
+    static const struct {
+        const char *body;
+        char found; /* true, false, open */
+    } cases[] = {
+        /* a branch, its other branch, and what follows */
+        {"%g = arith.cmpi sgt, %n, %c2 : i32\nscf.if %g {\n" CHECK("k", "n", "c3") "}\n", 't'},
+        {"%g = arith.cmpi sgt, %n, %c2 : i32\nscf.if %g {\n" CHECK("k", "n", "c4") "}\n", 'o'},
+        {"%g = arith.cmpi sgt, %n, %c2 : i32\nscf.if %g {\n} else {\n" CHECK("k", "n", "c3") "}\n",
+         'f'},
+        {"%g = arith.cmpi sgt, %n, %c2 : i32\nscf.if %g {\n}\n" CHECK("k", "n", "c2"), 'o'},
+        {"%g = arith.cmpi ne, %n, %c4 : i32\nscf.if %g {\n} else {\n" CHECK("k", "n", "c4") "}\n",
+         't'},
+        {"%g = arith.cmpi sgt, %n, %c2 : i32\n%h = arith.andi %g, %b : i1\nscf.if %h {\n" CHECK(
+             "k", "n", "c3") "}\n",
+         't'},
+        {"%g = arith.cmpi sgt, %n, %c2 : i32\n%h = arith.ori %g, %b : i1\nscf.if %h {\n" CHECK(
+             "k", "n", "c3") "}\n",
+         'o'},
+        {"%g = arith.cmpi slt, %n, %c2 : i32\n%h = arith.ori %g, %b : i1\nscf.if %h {\n} else {"
+         "\n" CHECK("k", "n", "c2") "}\n",
+         't'},
+        /* an assertion, up to the end of its block */
+        {"%g = arith.cmpi sge, %n, %c2 : i32\ncf.assert %g, \"\"\n" CHECK("k", "n", "c2"), 't'},
+        {"scf.if %b {\n%g = arith.cmpi sge, %n, %c2 : i32\ncf.assert %g, \"\"\n" CHECK("k", "n",
+                                                                                       "c2") "}\n",
+         't'},
+        {"scf.if %b {\n%g = arith.cmpi sge, %n, %c2 : i32\ncf.assert %g, \"\"\n}\n" CHECK("k", "n",
+                                                                                          "c2"),
+         'o'},
+        /* steps below a bound do not wrap; others do; nor does a step of 2 from below the largest */
+        {WHILE("c2", "slt", "n", CHECK("k", "y", "c2") "%z = arith.addi %y, %c1 : i32\n"), 't'},
+        {WHILE("c2", "ne", "n", CHECK("k", "y", "c2") "%z = arith.addi %y, %c1 : i32\n"), 'o'},
+        {WHILE("c2", "slt", "n", CHECK("k", "y", "c2") "%z = arith.addi %y, %c2 : i32\n"), 'o'},
+        {WHILE("c2", "slt", "n", "%z = arith.addi %y, %c1 : i32\n") CHECK("k", "r", "c2"), 't'},
+        {WHILE("c2", "slt", "n", CHECK("k", "n", "c3") "%z = arith.addi %y, %c1 : i32\n"), 't'},
+        {WHILE("c2", "slt", "n", "%z = arith.addi %y, %c1 : i32\n") CHECK("k", "n", "c3"), 'o'},
+        {WHILE("c2", "slt", "c4", "%z = arith.addi %y, %c1 : i32\n") CHECK("k", "r", "c4"), 't'},
+        {WHILE("n", "sge", "c2", CHECK("k", "y", "c2") "%z = arith.subi %y, %u : i32\n"), 't'},
+        /* an operation that leaves the loop loses what the loop's condition says */
+        {WHILE("n", "slt", "u",
+               "%g = arith.cmpi sge, %m, %c2 : i32\ncf.assert %g, \"\"\n"
+               "%z = arith.shrsi %m, %c1 : i32\n") "%e = arith.shrsi %m, %c1 : i32\n" CHECK("k",
+                                                                                            "e",
+                                                                                            "c1"),
+         'o'},
+        /* scf.for carries a remainder, and a number that may wrap */
+        {"%r = scf.for %i = %n to %m step %u iter_args(%x = %c1) -> (i32) : i32 {\n"
+         "%y = arith.addi %x, %c1 : i32\n%z = arith.remsi %y, %c4 : i32\nscf.yield %z : i32\n}\n"
+         "%s = arith.subi %c3, %r : i32\n" CHECK("k", "s", "c0"),
+         't'},
+        {"%r = scf.for %i = %n to %m step %u iter_args(%x = %c1) -> (i32) : i32 {\n"
+         "%y = arith.addi %x, %c1 : i32\nscf.yield %y : i32\n}\n" CHECK("k", "r", "c0"),
+         'o'},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        program p;
+        char body[2048];
+        snprintf(body, sizeof body,
+                 "%%c0 = arith.constant 0 : i32\n%%c1 = arith.constant 1 : i32\n"
+                 "%%c2 = arith.constant 2 : i32\n%%c3 = arith.constant 3 : i32\n"
+                 "%%c4 = arith.constant 4 : i32\n%s",
+                 cases[i].body);
+        simplify(&p, body);
+        const lilac_tile_value *shown = last_op(&p, LILAC_TILE_OP_TT_PRINT)->operands[0].value;
+        int64_t answer = 0;
+        const char found = lilac_tile_constant(shown, &answer) ? (answer != 0 ? 't' : 'f') : 'o';
+        if (found != cases[i].found) {
+            fail_msg("%c, not %c:\n%s", found, cases[i].found, cases[i].body);
+        }
+        program_clear(&p);
+    }
+}
+
 static void folding(void **state) {
     (void)state;
     static const struct {
@@ -300,8 +383,9 @@ static void memory_stays(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops),   cmocka_unit_test(divisions),   cmocka_unit_test(counters),
-        cmocka_unit_test(folding), cmocka_unit_test(no_folding),  cmocka_unit_test(merging),
-        cmocka_unit_test(scopes),  cmocka_unit_test(conversions), cmocka_unit_test(memory_stays)};
+        cmocka_unit_test(loops),       cmocka_unit_test(divisions), cmocka_unit_test(counters),
+        cmocka_unit_test(conditions),  cmocka_unit_test(folding),   cmocka_unit_test(no_folding),
+        cmocka_unit_test(merging),     cmocka_unit_test(scopes),    cmocka_unit_test(conversions),
+        cmocka_unit_test(memory_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Random small tile programs and an interpreter that runs them, for laws about passes on tile IR.
  *
  * Programs have ranges, splats of parameters with promised divisibility, integer arithmetic of
- * several widths, comparisons, selects, shapes, pointers, loops and branches. The interpreter
+ * several widths, comparisons, selects, shapes, pointers, loops, branches and assertions. The interpreter
  * shares nothing with the library but the IR. A value that comes of a 32 or 64-bit sum, product or
  * left shift that overflows, or of anything undefined, is poisoned, and so is all that is computed
  * of it.
@@ -384,6 +384,79 @@ static inline bool gen_loop(generator *g, int depth) {
     return true;
 }
 
+/* A comparison of scalars of 32 bits, one of them a certain value. */
+static inline int gen_condition(generator *g, int value) {
+    static const char *const predicates[] = {"slt", "sle", "sgt", "sge", "eq", "ne"};
+    const int other = pick(g, SCALAR, I32), first = below(g, 2) ? value : other;
+    lilac_text_printf(&g->text, "%%v%d = arith.cmpi %s, %%v%d, %%v%d : i32\n", g->next,
+                      predicates[below(g, 6)], first, first == value ? other : value);
+    int name = g->next++;
+    if (below(g, 3) == 0) {
+        static const char *const joins[] = {"andi", "ori"};
+        const int more = pick(g, SCALAR, I1);
+        if (more >= 0) {
+            lilac_text_printf(&g->text, "%%v%d = arith.%s %%v%d, %%v%d : i1\n", g->next,
+                              joins[below(g, 2)], name, more);
+            name = g->next++;
+        }
+    }
+    return name;
+}
+
+/* What the rest of the block may rely on. */
+static inline bool gen_assertion(generator *g) {
+    const int value = pick(g, SCALAR, I32);
+    if (value < 0) {
+        return false;
+    }
+    const int which = gen_condition(g, value);
+    lilac_text_printf(&g->text, "cf.assert %%v%d, \"\"", which);
+    return true;
+}
+
+/* A number that is carried while a condition holds, and another value. */
+static inline bool gen_while(generator *g, int depth) {
+    const int element = I32 + below(g, 6), shape = pick_shape(g, element);
+    const int first = pick(g, SCALAR, I32);
+    if (shape < 0 || first < 0) {
+        return false;
+    }
+    const int result = g->next, before = g->next + 2, after = g->next + 4;
+    g->next += 6;
+    lilac_text_printf(&g->text, "%%v%d, %%v%d = scf.while (%%v%d = %%v%d, %%v%d = %%v%d) : (i32, ",
+                      result, result + 1, before, first, before + 1, pick(g, shape, element));
+    put_type(g, shape, element);
+    lilac_text_puts(&g->text, ") -> (i32, ");
+    put_type(g, shape, element);
+    lilac_text_puts(&g->text, ") {\n");
+    int count[SHAPES][ELEMENTS];
+    memcpy(count, g->count, sizeof count);
+    add(g, SCALAR, I32, before);
+    add(g, shape, element, before + 1);
+    gen_block(g, below(g, 3), depth + 1);
+    const int which = gen_condition(g, before);
+    lilac_text_printf(&g->text, "scf.condition(%%v%d) %%v%d, %%v%d : i32, ", which,
+                      below(g, 4) ? before : pick(g, SCALAR, I32), before + 1);
+    put_type(g, shape, element);
+    memcpy(g->count, count, sizeof count);
+    lilac_text_printf(&g->text, "\n} do {\n^bb0(%%v%d: i32, %%v%d: ", after, after + 1);
+    put_type(g, shape, element);
+    lilac_text_puts(&g->text, "):\n");
+    add(g, SCALAR, I32, after);
+    add(g, shape, element, after + 1);
+    gen_block(g, 1 + below(g, 6), depth + 1);
+    lilac_text_printf(&g->text, "%%v%d = arith.%s %%v%d, %%v%d : i32\n", g->next,
+                      below(g, 3) ? "addi" : "subi", after, pick(g, SCALAR, I32));
+    lilac_text_printf(&g->text, "scf.yield %%v%d, %%v%d : i32, ", g->next++,
+                      pick(g, shape, element));
+    put_type(g, shape, element);
+    lilac_text_puts(&g->text, "\n}");
+    memcpy(g->count, count, sizeof count);
+    add(g, SCALAR, I32, result);
+    add(g, shape, element, result + 1);
+    return true;
+}
+
 static inline bool gen_if(generator *g, int depth) {
     int element = below(g, ELEMENTS), shape = pick_shape(g, element), which = pick(g, SCALAR, I1);
     if (shape < 0 || which < 0) {
@@ -408,7 +481,7 @@ static inline bool gen_if(generator *g, int depth) {
 static inline void gen_block(generator *g, int length, int depth) {
     for (int i = 0; i < length;) {
         bool done = true;
-        int kind = below(g, 27);
+        int kind = below(g, 30);
         if (kind == 0) {
             gen_constant(g);
         } else if (kind == 1) {
@@ -435,8 +508,12 @@ static inline void gen_block(generator *g, int length, int depth) {
             done = gen_load(g);
         } else if (kind == 25) {
             done = gen_float(g);
-        } else {
+        } else if (kind <= 27) {
             done = depth < 2 && gen_if(g, depth);
+        } else if (kind == 28) {
+            done = below(g, 3) == 0 && gen_assertion(g);
+        } else {
+            done = depth < 2 && gen_while(g, depth);
         }
         if (done) {
             lilac_text_puts(&g->text, "\n");
@@ -496,6 +573,7 @@ static inline void generate(generator *g, uint64_t seed, bool prints) {
 typedef struct machine {
     jmp_buf dropped;  /* a run that cannot go on */
     bool poison;      /* the operation at hand is undefined or overflows */
+    bool truncates;   /* a cast to fewer bits is defined where it loses bits */
     bool *poisoned;   /* by id: nothing is known of this value, the facts promise nothing */
     int64_t **values; /* by id: elements in row-major order */
     long fuel;
@@ -720,7 +798,7 @@ static inline int64_t element(machine *m, const lilac_tile_op *op, int64_t e) {
     case LILAC_TILE_OP_ARITH_EXTUI:
         return (int64_t)as_unsigned(at(m, op, 0, e), width_of(op->operands[0].value->type));
     case LILAC_TILE_OP_ARITH_TRUNCI:
-        return fitted(m, false, at(m, op, 0, e), bits);
+        return m->truncates ? wrap(at(m, op, 0, e), bits) : fitted(m, false, at(m, op, 0, e), bits);
     case LILAC_TILE_OP_TT_EXPAND_DIMS:
     case LILAC_TILE_OP_TT_BROADCAST:
     case LILAC_TILE_OP_TT_TRANS:
@@ -758,6 +836,31 @@ static inline void run_for(machine *m, const lilac_tile_op *op) {
     copy(m, &op->results[0], body->arguments[1]);
 }
 
+static inline void run_while(machine *m, const lilac_tile_op *op) {
+    const lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
+    for (uint32_t i = 0; i < 2; i++) {
+        copy(m, before->arguments[i], op->operands[i].value);
+    }
+    for (;;) {
+        const lilac_tile_op *condition = run_region(m, op->regions[0]);
+        const bool holds = at(m, condition, 0, 0) != 0;
+        if (m->poisoned[condition->operands[0].value->id]) {
+            longjmp(m->dropped, 1);
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            copy(m, holds ? after->arguments[i] : &op->results[i],
+                 condition->operands[1 + i].value);
+        }
+        if (!holds) {
+            return;
+        }
+        const lilac_tile_op *yield = run_region(m, op->regions[1]);
+        for (uint32_t i = 0; i < 2; i++) {
+            copy(m, before->arguments[i], yield->operands[i].value);
+        }
+    }
+}
+
 static inline void run_plain(machine *m, const lilac_tile_op *op) {
     const lilac_tile_value *result = &op->results[0];
     m->poison = false;
@@ -776,11 +879,18 @@ static const lilac_tile_op *run_region(machine *m, const lilac_tile_region *regi
         if (m->fuel-- < 0) {
             longjmp(m->dropped, 1);
         }
-        if (op->code == LILAC_TILE_OP_SCF_YIELD || op->code == LILAC_TILE_OP_TT_RETURN) {
+        if (op->code == LILAC_TILE_OP_SCF_YIELD || op->code == LILAC_TILE_OP_SCF_CONDITION ||
+            op->code == LILAC_TILE_OP_TT_RETURN) {
             return op;
         }
         if (op->code == LILAC_TILE_OP_TT_PRINT) {
             m->printed(m, op->operands[0].value);
+        } else if (op->code == LILAC_TILE_OP_CF_ASSERT) {
+            if (m->poisoned[op->operands[0].value->id] || !at(m, op, 0, 0)) {
+                longjmp(m->dropped, 1);
+            }
+        } else if (op->code == LILAC_TILE_OP_SCF_WHILE) {
+            run_while(m, op);
         } else if (op->code == LILAC_TILE_OP_SCF_FOR) {
             run_for(m, op);
         } else if (op->code == LILAC_TILE_OP_SCF_IF) {

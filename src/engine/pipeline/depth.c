@@ -20,7 +20,9 @@
  *
  * What fits: the buffers, all other allocations of the function, and a sixteenth of the memory for
  * exchanges between threads if the loop has any. Resident blocks are estimated from the shared
- * memory and from the registers of the accumulators. */
+ * memory and from the registers of the accumulators. A loop over the tiles of a persistent program has one:
+ * such kernels are launched with a program for each multiprocessor. While it issues copies no other block
+ * multiplies, so they start last. */
 #include "pipeline/pipeline.h"
 
 #include <lilac/matrix.h>
@@ -36,6 +38,7 @@ typedef struct demand {
     uint64_t accumulator_bytes;
     uint64_t clocks; /* of the products of an iteration */
     bool exchanges;
+    bool persistent;
 } demand;
 
 static uint64_t bytes_of(const lilac_tile_type *type) {
@@ -47,8 +50,8 @@ static uint64_t bytes_of(const lilac_tile_type *type) {
 static uint64_t clocks_of(const lilac_tile_op *op) {
     const lilac_tile_type *d = op->results[0].type, *a = op->operands[0].value->type;
     const uint32_t columns = (uint32_t)d->shape[1];
-    const uint64_t steps =
-        (uint64_t)a->shape[1] * lilac_tile_element_bits(a) / 256, rows = (uint64_t)d->shape[0] / 64;
+    const uint64_t steps = (uint64_t)a->shape[1] * lilac_tile_element_bits(a) / 256,
+                   rows = (uint64_t)d->shape[0] / 64;
     return rows * steps * lilac_wgmma_cycles(columns);
 }
 
@@ -93,7 +96,7 @@ static uint64_t resident(const demand *d, uint64_t slot_bytes, uint32_t buffers)
     const uint64_t by_memory = ((uint64_t)arch->shared_bytes + BLOCK_BYTES) / (bytes + BLOCK_BYTES);
     const uint64_t by_registers = arch->registers / registers;
     const uint64_t least = by_memory < by_registers ? by_memory : by_registers;
-    return least > 0 ? least : 1;
+    return least > 0 && !d->persistent ? least : 1;
 }
 
 static bool set(pipeline *p, uint32_t distance, uint32_t buffers, bool copies_last) {
@@ -119,7 +122,7 @@ static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, 
         }
     }
     const uint64_t blocks = resident(d, slot_bytes, distance + 1);
-    const bool first = resident(d, slot_bytes, distance + 2) == blocks;
+    const bool first = !d->persistent && resident(d, slot_bytes, distance + 2) == blocks;
     return blocks > 0 && set(p, distance, distance + (first ? 2 : 1), !first);
 }
 
@@ -133,7 +136,7 @@ static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t d
 }
 
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
-    demand d = {.p = p};
+    demand d = {.p = p, .persistent = lilac_engine_is_persistent(p->loop)};
     uint64_t slot_bytes = 0, distance = stages - 1;
     for (uint32_t i = 0; i < p->load_count; i++) {
         slot_bytes += p->loads[i].bytes;
