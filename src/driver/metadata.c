@@ -64,12 +64,12 @@ static uint32_t element_type(lilac_scalar scalar) {
 static void put_maps(lilac_text *out, const lilac_tile_function *function) {
     bool any = false, first = true;
     for (uint32_t i = 0; i < function->parameter_count; i++) {
-        any |= lilac_tile_find(&function->parameter_attributes[i], "lilac.tensor_map") != NULL;
+        any |= function->parameters[i]->type->kind == LILAC_TILE_DESCRIPTOR;
     }
     lilac_text_puts(out, ", \"tensordesc_meta\": [");
     for (uint32_t i = 0; any && i < function->parameter_count; i++) {
         const lilac_tile_attributes *attributes = &function->parameter_attributes[i];
-        const bool map = lilac_tile_find(attributes, "lilac.tensor_map") != NULL;
+        const bool map = function->parameters[i]->type->kind == LILAC_TILE_DESCRIPTOR;
         if (!map && lilac_tile_find(attributes, "lilac.descriptor") == NULL) {
             continue;
         }

@@ -87,6 +87,11 @@ static void remove_unused(lilac_tile_region *region) {
     }
 }
 
+/* Has expand_descriptors put this parameter in front of the parts of its descriptor? */
+static bool is_marked(const lilac_tile_attributes *attributes) {
+    return lilac_tile_find(attributes, "lilac.tensor_map") != NULL;
+}
+
 /* Removes the parts behind each tensor map from the parameters. What still uses one is passed on by a loop
  * that nothing reads. */
 static void remove_parts(lilac_tile_function *f) {
@@ -102,11 +107,13 @@ static void remove_parts(lilac_tile_function *f) {
             }
             continue;
         }
-        if (value->type->kind == LILAC_TILE_DESCRIPTOR) {
-            parts = 2 * value->type->element->rank + 2;
-        }
+        const bool map = is_marked(&f->parameter_attributes[i]);
+        parts = map ? 2 * value->type->element->rank + 2 : 0;
         f->parameters[kept] = value;
         f->parameter_attributes[kept] = f->parameter_attributes[i];
+        if (map) {
+            f->parameter_attributes[kept].count = 0; /* the mark is its only attribute */
+        }
         value->index = kept++;
     }
     f->parameter_count = f->body->first->argument_count = kept;
@@ -115,7 +122,7 @@ static void remove_parts(lilac_tile_function *f) {
 static bool has_maps(const lilac_tile_function *f) {
     bool found = false;
     for (uint32_t i = 0; i < f->parameter_count; i++) {
-        found |= lilac_tile_find(&f->parameter_attributes[i], "lilac.tensor_map") != NULL;
+        found |= is_marked(&f->parameter_attributes[i]);
     }
     return found;
 }

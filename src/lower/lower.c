@@ -482,8 +482,9 @@ static bool lower_parameters(lilac_lowering *l) {
                 "parameter %u of kernel '%s' is a tensor; parameters are scalars and pointers", i,
                 function->name);
         }
-        parameter->is_tensor_map =
-            lilac_tile_find(&function->parameter_attributes[i], "lilac.tensor_map") != NULL;
+        lilac_box box;
+        parameter->is_tensor_map = tile->type->kind == LILAC_TILE_DESCRIPTOR &&
+                                   lilac_engine_box(&box, tile->type->element);
         if (parameter->is_tensor_map) {
             parameter->type = LILAC_SIMT_I64;
         } else if (!lilac_lower_type(l, tile->type, &parameter->type)) {

@@ -395,6 +395,52 @@ def test_parts_of_a_descriptor_are_not_positional():
         lilac.run(TILE, 1, numpy.zeros((8, 16), "float32"), numpy.zeros((8, 16), "float32"), 0, 0, 1)
 
 
+SQUARE = """
+tt.func public @square(%d: !tt.tensordesc<tensor<64x32xf16>>, %out: !tt.tensordesc<tensor<64x64xf32>>, %n: i32) {
+  %z = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : i32
+  %step = arith.constant 32 : i32
+  %r = scf.for %k = %c0 to %n step %step iter_args(%c = %z) -> (tensor<64x64xf32>)  : i32 {
+    %a = tt.descriptor_load %d[%c0, %k] : !tt.tensordesc<tensor<64x32xf16>> -> tensor<64x32xf16>
+    %t = tt.trans %a {order = array<i32: 1, 0>} : tensor<64x32xf16> -> tensor<32x64xf16>
+    %s = tt.dot %a, %t, %c : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
+    scf.yield %s : tensor<64x64xf32>
+  }
+  tt.descriptor_store %out[%c0, %c0], %r : !tt.tensordesc<tensor<64x64xf32>>, tensor<64x64xf32>
+  tt.return
+}
+"""
+
+
+@pytest.mark.parametrize("nan", [False, True])
+def test_descriptors_that_are_tensor_maps(nan):
+    """An array is the tensor, and so is a slice; d_nan says what is outside; a TensorMap says all of it."""
+    kernel = lilac.compile(SQUARE)
+    (box, other) = kernel.metadata["tensordesc_meta"]
+    assert box["block_size"] == [64, 32] and other is None
+    whole = numpy.random.default_rng(1).integers(-2, 3, (64, 96)).astype("float16")
+    d, out = whole[:50, 8:80], numpy.full((64, 64), -1, dtype="float32")
+    done = lilac.run(kernel, 1, d, out, 72, d_nan=nan)
+    expected = numpy.zeros((64, 64), dtype="float32")
+    expected[:50, :50] = d.astype("float32") @ d.astype("float32").T
+    numpy.testing.assert_array_equal(out, numpy.full_like(out, numpy.nan) if nan else expected)
+    assert done.findings == () and done.counters["bulk_copies"] == 3
+    again = numpy.zeros_like(out)
+    fill = "nan" if nan else "zero"
+    lilac.run(kernel, 1, lilac.TensorMap(d, (64, 32), swizzle=64, fill=fill), again, 72)
+    numpy.testing.assert_array_equal(again, out)
+
+
+@pytest.mark.parametrize("array, error, message", [
+    (numpy.zeros(128, "float16"), lilac.Error, "d is a descriptor of 2 dimensions; the array has 1"),
+    (numpy.zeros((64, 32), "float16").T, lilac.Error, "the last dimension of a descriptor is contiguous"),
+    (7, TypeError, "d is a tensor descriptor: give an array, not int"),
+])
+def test_arrays_that_are_no_tensor_map(array, error, message):
+    with pytest.raises(error, match=message):
+        lilac.run(SQUARE, 1, array, numpy.zeros((64, 64), "float32"), 32)
+
+
 def test_rows_of_any_size_are_read_in_vectors():
     """Vectors of 16 bytes up to the last whole one of a row, and single elements behind it."""
     tile = """
