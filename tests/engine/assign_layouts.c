@@ -272,6 +272,33 @@ static void masks_of_rows_tie_no_layouts(void **state) {
     }
 }
 
+/* What a product's operand is computed from is converted where it is loaded, at the same price: the loaded
+ * tensor can then come from shared memory in the layout of the operand. */
+static void operands_are_computed_behind_their_conversion(void **state) {
+    (void)state;
+    program p;
+    program_body(&p,
+                 TILE("y", "p", "64",
+                      "1") "%qs = tt.splat %q : !tt.ptr<f16> -> tensor<32x64x!tt.ptr<f16>>\n"
+                           "%qp = tt.addptr %qs, %yo : tensor<32x64x!tt.ptr<f16>>, "
+                           "tensor<32x64xi32>\n"
+                           "%h = tt.load %qp : tensor<32x64x!tt.ptr<f16>>\n"
+                           "%less = arith.negf %h : tensor<32x64xf16>\n"
+                           "%b0 = arith.constant dense<1.0> : tensor<64x64xf16>\n"
+                           "%none = arith.constant dense<0.0> : tensor<32x64xf32>\n"
+                           "%d = tt.dot %less, %b0, %none : tensor<32x64xf16> * tensor<64x64xf16> "
+                           "-> tensor<32x64xf32>\n" STORE("y", "d"),
+                 1);
+    if (!program_assign(&p, true)) {
+        fail_with_diagnostics(p.context, "a computed operand");
+    }
+    const lilac_tile_op *negated = last_op(&p, LILAC_TILE_OP_ARITH_NEGF);
+    const lilac_tile_op *converted = negated->operands[0].value->op;
+    assert_int_equal(converted->code, LILAC_TILE_OP_TTG_CONVERT_LAYOUT);
+    assert_int_equal(converted->operands[0].value->op->code, LILAC_TILE_OP_TT_LOAD);
+    program_clear(&p);
+}
+
 /* A line of 16-bit elements behind a mask that no vector takes; `store`: written as well. */
 static void masked_line(program *p, bool store) {
     static const char load[] =
@@ -680,6 +707,7 @@ int main(void) {
         cmocka_unit_test(both_sides_of_a_transpose_are_coalesced),
         cmocka_unit_test(copies_between_orders),
         cmocka_unit_test(masks_of_rows_tie_no_layouts),
+        cmocka_unit_test(operands_are_computed_behind_their_conversion),
         cmocka_unit_test(narrow_elements_stand_in_runs),
         cmocka_unit_test(conversions_are_reported),
         cmocka_unit_test(vectors_cross_dimensions),
