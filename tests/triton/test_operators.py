@@ -25,8 +25,9 @@ SPILLS = {
     # two blocks of 128 registers
     "convolution_f16_8x128x128x100_to_200_window_5": 14, "convolution_tf32_16x56x56x128_to_128_window_3": 6,
     "dot_scaled_bf16_e2m1_128x8192x8192": 6, "dot_scaled_bf16_e4m3_4096x4096x4096": 2,
-    "dot_scaled_f16_e5m2_2048x4096x4096": 2, "layer_norm_linear_bf16_8192x1024x4096": 6,
-    "layer_norm_linear_f16_4096x3072x1024": 6, "matmul_bf16_i16_weights_N_2048x4096x4096": 4,
+    "dot_scaled_f16_e5m2_2048x4096x4096": 2, "layer_norm_linear_bf16_8192x1024x4096": 20,
+    "layer_norm_linear_f16_4096x3072x1024": 18,
+    "rms_norm_linear_bf16_4096x6144x4096": 8,
     "matmul_f16_i8_weights_N_2048x8192x4096_groups_of_128": 4,
     "matmul_f16_int4_weights_4096x11008x4096_groups_of_128": 2,
 }
