@@ -148,6 +148,34 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
     }
 }
 
+/* ---- broadcasts --------------------------------------------------------------------------- */
+
+static bool accesses_memory(const lilac_tile_op *op) {
+    return lilac_layout_relation(op)->rule == RULE_MEMORY;
+}
+
+/* Gives each memory operation broadcasts of its own. The operand of a broadcast can be converted for
+ * each of them at little cost, so a mask of rows that a load and a store share must not force one
+ * layout on both. */
+static void separate_broadcasts(lilac_tile_module *module, const lilac_tile_region *region) {
+    for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            for (uint32_t i = 0; i < op->operand_count && accesses_memory(op); i++) {
+                lilac_tile_op *broadcast = op->operands[i].value->op;
+                if (broadcast != NULL && broadcast->code == LILAC_TILE_OP_TT_BROADCAST &&
+                    op->operands[i].value->uses->next != NULL) {
+                    lilac_tile_op *copy = lilac_tile_clone(module, broadcast);
+                    lilac_tile_insert_after(broadcast, copy);
+                    lilac_tile_set_operand(op, i, &copy->results[0]);
+                }
+            }
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                separate_broadcasts(module, op->regions[r]);
+            }
+        }
+    }
+}
+
 /* ---- kinds of values -------------------------------------------------------------------- */
 
 /* The most instructions for each element that a chain of cheap values may have. A conversion through
@@ -408,6 +436,10 @@ static bool assign_tensors(lilac_tile_function *function, const lilac_target *ta
     if (counts.with_layout > 0) {
         return check_region(function, target, function->body);
     }
+    separate_broadcasts(function->module, function->body);
+    lilac_tile_number(function);
+    counts = (function_counts){0};
+    count_operations(&counts, function->body);
     assignment *a = lilac_heap_grow(NULL, sizeof *a);
     memset(a, 0, sizeof *a);
     a->module = function->module;

@@ -302,14 +302,20 @@ const lilac_layout *lilac_propagate_across(propagation *p, const layout_edge *ed
                    : lilac_transfer_backward(p->a, edge->op, edge->operand, layout);
 }
 
-/* The price of a conversion at the far end of an edge, weighted as the definition of the value
- * that is converted. */
-static int64_t edge_price(propagation *p, const layout_edge *edge, bool forward,
-                          const lilac_layout *moved, const lilac_layout *wanted) {
+int64_t lilac_propagate_edge_price(propagation *p, const layout_edge *edge,
+                                   const lilac_layout *from, const lilac_layout *to) {
     const lilac_tile_op *op = edge->op;
-    const lilac_tile_value *value = forward ? &op->results[0] : op->operands[edge->operand].value;
-    return lilac_price_times(lilac_price_conversion(p->a, forward ? moved : wanted,
-                                                    forward ? wanted : moved,
+    const bool result = lilac_layout_relation(op)->converts_result;
+    const lilac_layout *moved = lilac_propagate_across(p, edge, result, result ? from : to);
+    if (moved == (result ? to : from)) {
+        return 0;
+    }
+    if (moved == NULL) {
+        return PRICE_IMPOSSIBLE;
+    }
+    const lilac_tile_value *value = result ? &op->results[0] : op->operands[edge->operand].value;
+    return lilac_price_times(lilac_price_conversion(p->a, result ? moved : from,
+                                                    result ? to : moved,
                                                     lilac_tile_element_bits(value->type)),
                              p->a->weight[value->id]);
 }
@@ -343,7 +349,9 @@ static int64_t neighbour_losses(propagation *p, uint32_t root, uint32_t from,
         }
         int64_t loss = lilac_propagate_price(p, there, moved) - there->price;
         if (loss > 0) {
-            loss = min_i64(loss, edge_price(p, edge, forward, moved, there->best));
+            const lilac_layout *ends[2] = {layout, there->best};
+            loss =
+                min_i64(loss, lilac_propagate_edge_price(p, edge, ends[!forward], ends[forward]));
         }
         total += max_i64(loss, 0);
     }
@@ -441,7 +449,9 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
             }
             if (there->best != NULL && moved != there->best) {
                 int64_t loss = lilac_propagate_price(p, there, moved) - there->price;
-                if (loss > 0 && loss > edge_price(p, edge, forward, moved, there->best)) {
+                const lilac_layout *layouts[2] = {here->chosen, there->best};
+                if (loss > 0 && loss > lilac_propagate_edge_price(p, edge, layouts[!forward],
+                                                                  layouts[forward])) {
                     continue;
                 }
             }
@@ -475,8 +485,9 @@ static uint32_t sort_by_price(propagation *p, uint32_t *roots) {
             uint32_t high = middle + width < count ? middle + width : count;
             uint32_t i = low, j = middle;
             for (uint32_t at = low; at < high; at++) {
-                bool left = j == high || (i < middle && !is_settled_before(&p->components[roots[j]],
-                                                                       &p->components[roots[i]]));
+                bool left =
+                    j == high || (i < middle && !is_settled_before(&p->components[roots[j]],
+                                                                   &p->components[roots[i]]));
                 spare[at] = left ? roots[i++] : roots[j++];
             }
         }

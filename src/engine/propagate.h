@@ -33,6 +33,12 @@ const lilac_layout *lilac_propagate_across(propagation *p, const layout_edge *ed
  * repeated element-wise work. Memory operations may be detached from it. */
 int64_t lilac_propagate_price(propagation *p, const component *c, const lilac_layout *layout);
 
+/* The price of the conversion that an edge needs between these layouts of its ends, weighted by the
+ * executions of what is converted: of a reduction or a join, the result; of a shape operation, the
+ * operand, which may be much smaller. */
+int64_t lilac_propagate_edge_price(propagation *p, const layout_edge *edge,
+                                   const lilac_layout *from, const lilac_layout *to);
+
 /* refine.c: changes `chosen` where conversions then cost less. */
 void lilac_refine(propagation *p);
 

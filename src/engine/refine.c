@@ -43,29 +43,11 @@ static const lilac_layout *layout_of(propagation *p, const trial *t, uint32_t ro
     return at >= 0 ? t->layouts[at] : p->components[root].chosen;
 }
 
-/* The price of the conversion on an edge. Of a reduction or a join, the result is converted; of a
- * shape operation, the operand. */
+/* The price of the conversion on an edge; 0 where an end has no layout yet. */
 static int64_t edge_price(propagation *p, const layout_edge *edge, const trial *t) {
-    const assignment *a = p->a;
-    const lilac_tile_op *op = edge->op;
     const lilac_layout *from = layout_of(p, t, lilac_propagate_component(p, edge->from));
     const lilac_layout *to = layout_of(p, t, lilac_propagate_component(p, edge->to));
-    bool result = lilac_layout_relation(op)->converts_result;
-    if (from == NULL || to == NULL) {
-        return 0;
-    }
-    const lilac_layout *moved = lilac_propagate_across(p, edge, result, result ? from : to);
-    if (moved == (result ? to : from)) {
-        return 0;
-    }
-    if (moved == NULL) {
-        return PRICE_IMPOSSIBLE;
-    }
-    const lilac_tile_value *value = result ? &op->results[0] : op->operands[edge->operand].value;
-    return lilac_price_times(lilac_price_conversion(p->a, result ? moved : from,
-                                                    result ? to : moved,
-                                                    lilac_tile_element_bits(value->type)),
-                             a->weight[value->id]);
+    return from != NULL && to != NULL ? lilac_propagate_edge_price(p, edge, from, to) : 0;
 }
 
 /* The price of the components in `changed` and of their edges. `t`: the trial with their layouts;

@@ -373,14 +373,38 @@ static void materialise_arguments(rewriting *r, const lilac_tile_block *block) {
     }
 }
 
+/* Is the operation a product, or one whose result only products use, after further such operations? */
+static bool feeds_products(const lilac_tile_op *op, uint32_t depth) {
+    const layout_rule rule = lilac_layout_relation(op)->rule;
+    if (rule == RULE_DOT) {
+        return true;
+    }
+    bool feeds = depth > 0 && op->result_count == 1 && op->results[0].uses != NULL &&
+                 (rule == RULE_SAME || rule == RULE_SHAPE) &&
+                 (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+    for (const lilac_tile_use *use = feeds ? op->results[0].uses : NULL; feeds && use != NULL;
+         use = use->next) {
+        feeds = feeds_products(use->op, depth - 1);
+    }
+    return feeds;
+}
+
 /* Is the layout requested for operands of matrix products only? */
 static bool is_for_products(const request *w) {
     for (const pending_use *use = w->uses; use != NULL; use = use->next) {
-        if (lilac_layout_relation(use->op)->rule != RULE_DOT) {
+        if (!feeds_products(use->op, MOST_LOOK_AHEAD)) {
             return false;
         }
     }
     return w->uses != NULL;
+}
+
+/* Where a clone costs as much as the conversion: does the operation come behind the conversion? An
+ * operation on one tensor in the loop of a product does, since a loaded tensor that is converted can come
+ * from shared memory in the product's layout (pipeline_loops). */
+static bool comes_behind(const rewriting *r, const lilac_tile_op *op, const request *w) {
+    return op->operand_count == 1 && is_for_products(w) &&
+           lilac_coalesce_repeated(r->a, op->results[0].type, w->layout) == 0;
 }
 
 /* Clones the operation where that costs less than the conversion. If no user needs the value's own
@@ -395,12 +419,9 @@ static bool clone_where_cheaper(rewriting *r, const listed_op *listed) {
         if (w->uses == NULL) {
             continue;
         }
-        /* At the same price a transposition for a product comes behind the conversion: a loaded tensor
-         * that is converted can come from shared memory in the product's layout (pipeline_loops). */
         const int64_t gain = conversion_price(r, value, w->layout) -
                              clone_price(r, listed, w->layout, adopts, MOST_LOOK_AHEAD);
-        if (gain < 0 || (gain == 0 && !(adopts && op->code == LILAC_TILE_OP_TT_TRANS &&
-                                        is_for_products(w)))) {
+        if (gain < 0 || (gain == 0 && !(adopts && comes_behind(r, op, w)))) {
             continue;
         }
         if (adopts) {

@@ -5,7 +5,7 @@
  *
  * Without this number an assembler balances registers against blocks by rules of its own. With it,
  * the assembler uses all registers that this number of blocks allows if the schedule gets shorter.
- * Three kinds of kernels get a number; all others, and clusters, get none.
+ * Four kinds of kernels get a number; all others, and clusters, get none.
  *
  * Kernels with barriers, of blocks of several warps. The assembler may use one register more than leaves
  * space for another block:
@@ -20,6 +20,13 @@
  * early and with such loads late. Where the numbers of blocks differ, the kernel gets the larger
  * one, unless it is close to the most that a multiprocessor holds: there another block gains
  * little, and a register too few costs much.
+ *
+ * Products of wgmma, of blocks with an eighth of the most warps. All warps of a block wait for copies,
+ * for barriers and for products at about the same time; a second block then uses the tensor cores, and its
+ * loop runs while this block stores its results. Two blocks are worth a few registers that the assembler would
+ * rather have: it takes 130 to 160 of them for loops that need no more than the 128 that two blocks of 8 warps
+ * leave. If the estimate exceeds what two blocks leave by at most a fifth, the kernel gets two. Products of products, such as attention, are left alone: their
+ * accumulators and operands cannot be spilled while they are in flight, and a limit would serialise them.
  *
  * Kernels that stream through loops. To save registers the assembler separates the loads of one
  * iteration:
@@ -52,6 +59,8 @@
  */
 #include "internal.h"
 
+#include <lilac/simt_matrix.h>
+
 static bool is_barrier(const lilac_simt_instruction *i) {
     return i->code == LILAC_SIMT_OP_BARRIER || i->code == LILAC_SIMT_OP_GROUP_BARRIER;
 }
@@ -71,8 +80,9 @@ bool lilac_simt_waits(const lilac_simt_body *body) {
 }
 
 enum {
-    ROW = 4,       /* loads of an iteration that are kept together from this number on */
-    PARTITIONS = 4 /* of a multiprocessor, with a register file each */
+    ROW = 4,        /* loads of an iteration that are kept together from this number on */
+    PARTITIONS = 4, /* of a multiprocessor, with a register file each */
+    FEW_MISSING = 5 /* a fifth of the registers */
 };
 
 /* Cost of one iteration of a loop for a warp, in 1/16 clocks: of the pipes and of the bandwidth. */
@@ -244,6 +254,41 @@ static uint32_t with_spills(const lilac_simt_kernel *kernel) {
     return busy && 2 * spilled <= words && 5 * fewer <= 4 * gaps ? blocks + 1 : 0;
 }
 
+static bool is_product(const lilac_simt_instruction *i) {
+    return i != NULL && i->code == LILAC_SIMT_OP_WGMMA;
+}
+
+/* The registers that the products of wgmma of one body may have at the same time: accumulators, once for the
+ * products that add to the same ones, and operands; the most of all bodies. */
+static uint32_t product_registers(const lilac_simt_kernel *kernel, const lilac_simt_body *body) {
+    uint32_t own = 0, most = 0;
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            const uint32_t inner = product_registers(kernel, i->bodies[k]);
+            most = inner > most ? inner : most;
+        }
+        if (is_product(i)) {
+            const lilac_simt_group d = lilac_simt_group_of(i, 0), a = lilac_simt_group_of(i, 1);
+            own += is_product(kernel->values[d.values[0]].definition) ? 0 : i->result_count;
+            own += i->payload.matrix.registers ? a.count : 0;
+        }
+    }
+    return own > most ? own : most;
+}
+
+/* Two blocks for products of wgmma, if at most few registers are missing. */
+static uint32_t with_products(const lilac_simt_kernel *kernel) {
+    const uint32_t pressure = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+    const uint32_t words = words_for(kernel, 2, pressure);
+    const uint32_t products = product_registers(kernel, kernel->body);
+    const bool few = 8 * kernel->num_warps == kernel->module->arch->resident_warps;
+    return few && products > 0 && 4 * products <= 3 * words &&
+                   lilac_simt_resident_blocks(kernel, pressure) <= 2 &&
+                   FEW_MISSING * (pressure - words) <= words
+               ? 2
+               : 0;
+}
+
 bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     uint32_t blocks = 0;
     if (lilac_simt_has_programs(kernel)) {
@@ -252,6 +297,7 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     if (kernel->num_ctas == 1) {
         const bool waits = kernel->num_warps > 1 && lilac_simt_waits(kernel->body);
         blocks = waits ? with_barriers(kernel) : 0;
+        blocks = blocks > 0 ? blocks : with_products(kernel);
         blocks = blocks > 0 ? blocks : with_whole_loads(kernel);
         blocks = blocks > 0 ? blocks : with_spills(kernel);
     }

@@ -225,6 +225,80 @@ static void both_sides_of_a_transpose_are_coalesced(void **state) {
     }
 }
 
+/* Gathered rows are read in vectors although the store of their product has the same mask of rows, with
+ * the layout of the product: the mask is converted before it is broadcast. */
+static void masks_of_rows_tie_no_layouts(void **state) {
+    (void)state;
+    for (uint32_t warps = 1; warps <= 8; warps *= 2) {
+        program p;
+        program_body(
+            &p,
+            TILE("y", "p", "64", "1") LINE(
+                "at", "w",
+                "32") "%rows = tt.load %at : tensor<32x!tt.ptr<f32>>\n"
+                      "%number = arith.fptosi %rows : tensor<32xf32> to tensor<32xi32>\n"
+                      "%us = tt.splat %u : i32 -> tensor<32xi32>\n"
+                      "%known = arith.cmpi slt, %number, %us : tensor<32xi32>\n"
+                      "%ke = tt.expand_dims %known {axis = 1 : i32} : tensor<32xi1> -> "
+                      "tensor<32x1xi1>\n"
+                      "%mask = tt.broadcast %ke : tensor<32x1xi1> -> tensor<32x64xi1>\n"
+                      "%ne = tt.expand_dims %number {axis = 1 : i32} : tensor<32xi32> -> "
+                      "tensor<32x1xi32>\n"
+                      "%down = arith.muli %ne, %yrk : tensor<32x1xi32>\n"
+                      "%qs = tt.splat %q : !tt.ptr<f16> -> tensor<32x1x!tt.ptr<f16>>\n"
+                      "%qd = tt.addptr %qs, %down : tensor<32x1x!tt.ptr<f16>>, tensor<32x1xi32>\n"
+                      "%qb = tt.broadcast %qd : tensor<32x1x!tt.ptr<f16>> -> "
+                      "tensor<32x64x!tt.ptr<f16>>\n"
+                      "%qp = tt.addptr %qb, %ycb : tensor<32x64x!tt.ptr<f16>>, tensor<32x64xi32>\n"
+                      "%b0 = arith.constant dense<1.0> : tensor<64x64xf16>\n"
+                      "%none = arith.constant dense<0.0> : tensor<32x64xf32>\n"
+                      "%more = arith.constant dense<64> : tensor<32x64xi32>\n"
+                      "%z = arith.constant 0 : i32\n%o = arith.constant 1 : i32\n"
+                      "%l:2 = scf.for %i = %z to %u step %o iter_args(%a = %qp, %c = %none) -> "
+                      "(tensor<32x64x!tt.ptr<f16>>, tensor<32x64xf32>) : i32 {\n"
+                      "%v = tt.load %a, %mask : tensor<32x64x!tt.ptr<f16>>\n"
+                      "%d = tt.dot %v, %b0, %c : tensor<32x64xf16> * tensor<64x64xf16> -> "
+                      "tensor<32x64xf32>\n"
+                      "%a2 = tt.addptr %a, %more : tensor<32x64x!tt.ptr<f16>>, tensor<32x64xi32>\n"
+                      "scf.yield %a2, %d : tensor<32x64x!tt.ptr<f16>>, tensor<32x64xf32>\n}\n"
+                      "tt.store %y, %l#1, %mask : tensor<32x64x!tt.ptr<f32>>\n",
+            warps);
+        if (!program_assign(&p, true)) {
+            fail_with_diagnostics(p.context, "gathered rows");
+        }
+        const lilac_tile_op *load = last_op(&p, LILAC_TILE_OP_TT_LOAD);
+        assert_true(elements_along(load->results[0].type->layout, 1, false) >= 8);
+        program_clear(&p);
+    }
+}
+
+/* What a product's operand is computed from is converted where it is loaded, at the same price: the loaded
+ * tensor can then come from shared memory in the layout of the operand. */
+static void operands_are_computed_behind_their_conversion(void **state) {
+    (void)state;
+    program p;
+    program_body(&p,
+                 TILE("y", "p", "64",
+                      "1") "%qs = tt.splat %q : !tt.ptr<f16> -> tensor<32x64x!tt.ptr<f16>>\n"
+                           "%qp = tt.addptr %qs, %yo : tensor<32x64x!tt.ptr<f16>>, "
+                           "tensor<32x64xi32>\n"
+                           "%h = tt.load %qp : tensor<32x64x!tt.ptr<f16>>\n"
+                           "%less = arith.negf %h : tensor<32x64xf16>\n"
+                           "%b0 = arith.constant dense<1.0> : tensor<64x64xf16>\n"
+                           "%none = arith.constant dense<0.0> : tensor<32x64xf32>\n"
+                           "%d = tt.dot %less, %b0, %none : tensor<32x64xf16> * tensor<64x64xf16> "
+                           "-> tensor<32x64xf32>\n" STORE("y", "d"),
+                 1);
+    if (!program_assign(&p, true)) {
+        fail_with_diagnostics(p.context, "a computed operand");
+    }
+    const lilac_tile_op *negated = last_op(&p, LILAC_TILE_OP_ARITH_NEGF);
+    const lilac_tile_op *converted = negated->operands[0].value->op;
+    assert_int_equal(converted->code, LILAC_TILE_OP_TTG_CONVERT_LAYOUT);
+    assert_int_equal(converted->operands[0].value->op->code, LILAC_TILE_OP_TT_LOAD);
+    program_clear(&p);
+}
+
 /* A line of 16-bit elements behind a mask that no vector takes; `store`: written as well. */
 static void masked_line(program *p, bool store) {
     static const char load[] =
@@ -576,12 +650,9 @@ static void given_layouts_stay(void **state) {
 /* ---- everything Triton's tests compile -------------------------------------------------- */
 
 static bool has_no_rule(const char *text) {
-    static const char *const words[] = {"tt.dot_scaled ",
-                                        "tt.descriptor_load ",
-                                        "tt.descriptor_store ",
-                                        "tt.descriptor_reduce ",
-                                        "tt.descriptor_gather ",
-                                        "tt.descriptor_scatter "};
+    static const char *const words[] = {"tt.dot_scaled ",        "tt.descriptor_load ",
+                                        "tt.descriptor_store ",  "tt.descriptor_reduce ",
+                                        "tt.descriptor_gather ", "tt.descriptor_scatter "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strstr(text, words[i]) != NULL) {
             return true;
@@ -635,6 +706,8 @@ int main(void) {
         cmocka_unit_test(conversions),
         cmocka_unit_test(both_sides_of_a_transpose_are_coalesced),
         cmocka_unit_test(copies_between_orders),
+        cmocka_unit_test(masks_of_rows_tie_no_layouts),
+        cmocka_unit_test(operands_are_computed_behind_their_conversion),
         cmocka_unit_test(narrow_elements_stand_in_runs),
         cmocka_unit_test(conversions_are_reported),
         cmocka_unit_test(vectors_cross_dimensions),

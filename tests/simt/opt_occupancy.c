@@ -1,5 +1,5 @@
 /* The number of blocks: what late loads of weights relieve of registers becomes another block, in whole warps
- * of each partition, and only where warps of a block wait for each other. */
+ * of each partition, and only where warps of a block wait for each other; and two blocks for products. */
 #include <lilac/simt.h>
 
 #include "support/test.h"
@@ -88,7 +88,92 @@ static void whole_partitions(void **state) {
     assert_true(numbers > 0 && odd > 0);
 }
 
+/* Products of `columns` columns, `chain` of them one after another into the same accumulators, while `others`
+ * more words are live. */
+static void generate_products(lilac_text *out, uint32_t warps, uint32_t columns, uint32_t chain,
+                              uint32_t others) {
+    const uint32_t words = columns / 2;
+    lilac_text_printf(out,
+                      "simt.module target \"sm_90a\" {\n"
+                      "kernel @k(%%i: i64 ptr align 16, %%o: i64 ptr align 16) "
+                      "warps %u ctas 1 shared 32768 {\n"
+                      "%%t = thread : i32\n%%k = const 2048 : i32\n%%n = mulwide_u %%t, %%k : i64\n"
+                      "%%p = param 0 : i64\n%%r = param 1 : i64\n%%in = add %%p, %%n : i64\n"
+                      "%%out = add %%r, %%n : i64\n%%d = const 4611686293305294848 : i64\n"
+                      "%%y = const 1 : i1\n",
+                      warps);
+    for (uint32_t e = 0; e < words + others; e++) {
+        lilac_text_printf(out, "%%a0_%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+    }
+    lilac_text_puts(out, "wgmma.fence\n");
+    for (uint32_t c = 0; c < chain; c++) {
+        for (uint32_t e = 0; e < words; e++) {
+            lilac_text_printf(out, "%s%%a%u_%u", e > 0 ? ", " : "", c + 1, e);
+        }
+        lilac_text_puts(out, " = wgmma ");
+        for (uint32_t e = 0; e < words; e++) {
+            lilac_text_printf(out, "%%a%u_%u, ", c, e);
+        }
+        lilac_text_puts(out, "%d, %d, %y : ");
+        for (uint32_t e = 0; e < words; e++) {
+            lilac_text_puts(out, e > 0 ? ", f32" : "f32");
+        }
+        lilac_text_printf(out, " {a = f16, b = f16, d = f32, m = 64, n = %u, k = 16}\n", columns);
+    }
+    lilac_text_puts(out, "wgmma.commit\n");
+    for (uint32_t e = 0; e < words; e++) {
+        lilac_text_printf(out, "%s%%w%u", e > 0 ? ", " : "", e);
+    }
+    lilac_text_puts(out, " = wgmma.wait ");
+    for (uint32_t e = 0; e < words; e++) {
+        lilac_text_printf(out, "%s%%a%u_%u", e > 0 ? ", " : "", chain, e);
+    }
+    lilac_text_puts(out, " : ");
+    for (uint32_t e = 0; e < words; e++) {
+        lilac_text_puts(out, e > 0 ? ", f32" : "f32");
+    }
+    lilac_text_puts(out, " {groups = 0}\n");
+    for (uint32_t e = 0; e < words + others; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%%s%u)\n", 4 * e, e < words ? "w" : "a0_",
+                          e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+static uint32_t blocks_of_products(uint32_t warps, uint32_t columns, uint32_t chain,
+                                   uint32_t others) {
+    lilac_text text = {0};
+    generate_products(&text, warps, columns, chain, others);
+    lilac_context *context = lilac_context_create();
+    const uint32_t source = lilac_source_add(context, "products", text.bytes, text.length);
+    lilac_simt_module *module = lilac_simt_read(context, source);
+    if (module == NULL || !lilac_simt_verify(module)) {
+        print_diagnostics(context);
+        fail();
+    }
+    (void)lilac_simt_opt_occupancy(module->kernels);
+    const uint32_t blocks = module->kernels->min_blocks;
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+    lilac_text_clear(&text);
+    return blocks;
+}
+
+/* Products of blocks of eight warps: two blocks where two have the registers, or nearly; none where many are
+ * missing, where the products have most of the registers, and in smaller blocks. */
+static void two_blocks_of_products(void **state) {
+    (void)state;
+    for (uint32_t chain = 1; chain <= 4; chain += 3) {
+        assert_int_equal(blocks_of_products(8, 128, chain, 30), 2);
+        assert_int_equal(blocks_of_products(8, 128, chain, 65), 2);
+        assert_int_equal(blocks_of_products(8, 128, chain, 100), 0);
+        assert_int_equal(blocks_of_products(8, 256, chain, 4), 0);
+        assert_int_equal(blocks_of_products(4, 128, chain, 65), 0);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_partitions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_partitions),
+                                       cmocka_unit_test(two_blocks_of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,16 @@ SPILLS = {
     "attention_f16_d64_full_bias_4x16x2048": 22, "attention_bf16_d64_causal_bias_4x16x4096": 28,
     "attention_varlen_f16_d64_causal_16x16x2048": 44, "attention_varlen_bf16_d64_full_32x12x1024": 44,
     "attention_paged_decode_bf16_d128_64x8x4x8192": 2, "ragged_attention_f16_d64_32x8x2048": 32,
-    "attention_dkdv_f16_d128_causal_2x16x4096": 32, "linear_attention_f16_4x16x4096x128x128": 6,
-    "retention_bf16_8x8x2048x128x256": 4,
+    "attention_dkdv_f16_d128_causal_2x16x4096": 32, "linear_attention_f16_4x16x4096x128x128": 10,
+    "retention_bf16_8x8x2048x128x256": 8,
+    # two blocks of 128 registers
+    "convolution_f16_8x128x128x100_to_200_window_5": 14, "convolution_tf32_16x56x56x128_to_128_window_3": 6,
+    "dot_scaled_bf16_e2m1_128x8192x8192": 6, "dot_scaled_bf16_e4m3_4096x4096x4096": 2,
+    "dot_scaled_f16_e5m2_2048x4096x4096": 2, "layer_norm_linear_bf16_8192x1024x4096": 20,
+    "layer_norm_linear_f16_4096x3072x1024": 18,
+    "rms_norm_linear_bf16_4096x6144x4096": 8,
+    "matmul_f16_i8_weights_N_2048x8192x4096_groups_of_128": 4,
+    "matmul_f16_int4_weights_4096x11008x4096_groups_of_128": 2,
 }
 
 

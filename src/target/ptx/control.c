@@ -27,6 +27,8 @@
  */
 #include "emit.h"
 
+#include <lilac/simt_matrix.h>
+
 typedef struct move {
     lilac_simt_value target, source; /* homes; 0: a constant */
     lilac_ptx_piece text;            /* of the source */
@@ -37,10 +39,18 @@ static void move_value(lilac_ptx_emitter *e, lilac_simt_value target, lilac_ptx_
     lilac_ptx_line2(e, lilac_ptx_mov(type_of(e, target)), e->places[target].text, source);
 }
 
-/* `first` … `first + count - 1` become `sources`, all at once. e->pending[v] counts the moves still
+/* The same for a register operand of a wgmma: with an instruction that the assembler does not take for a
+ * move. It would give both values one register, although the source is computed while the wgmma of this
+ * iteration reads the target, and serialise the wgmmas (C7513). */
+static void move_operand(lilac_ptx_emitter *e, lilac_simt_value target, lilac_ptx_piece source) {
+    lilac_ptx_line4(e, "prmt.b32", e->places[target].text, source, source, PIECE("0x7210"));
+}
+
+/* `first` … `first + count - 1` become `sources`, all at once. `operands`: which of them wgmmas read from
+ * registers; NULL: none. e->pending[v] counts the moves still
  * to run that read v's register; it is zero for all values before and after. */
 static void parallel_copy(lilac_ptx_emitter *e, uint32_t count, lilac_simt_value first,
-                          const lilac_simt_value *sources) {
+                          const lilac_simt_value *sources, const bool *operands) {
     move *moves = lilac_arena_array(e->arena, move, count);
     uint32_t *ready = lilac_arena_array(e->arena, uint32_t, count);  /* a queue of moves */
     uint32_t *writer = lilac_arena_array(e->arena, uint32_t, count); /* of each target: move + 1 */
@@ -83,7 +93,11 @@ static void parallel_copy(lilac_ptx_emitter *e, uint32_t count, lilac_simt_value
             move_value(e, run->target, saved[run->source - first]);
             continue;
         }
-        move_value(e, run->target, run->text);
+        if (operands != NULL && operands[run->target - first] && run->source) {
+            move_operand(e, run->target, run->text);
+        } else {
+            move_value(e, run->target, run->text);
+        }
         if (!run->source || --e->pending[run->source] || !own) {
             continue;
         }
@@ -128,6 +142,27 @@ static bool gains_by_unrolling(const lilac_simt_body *body) {
     return (traits_in(body) & (loads | keeps)) == loads;
 }
 
+/* Which of the carried values of a loop are register operands of wgmmas in its body. */
+static const bool *find_operands(lilac_ptx_emitter *e, const lilac_simt_body *body,
+                                 uint32_t carried) {
+    const lilac_simt_value first = body->argument + 1;
+    bool *operands = lilac_arena_array(e->arena, bool, carried + 1);
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        if (i->code != LILAC_SIMT_OP_WGMMA || !i->payload.matrix.registers) {
+            continue;
+        }
+        const lilac_simt_group a = lilac_simt_group_of(i, 1);
+        for (uint32_t k = 0; k < a.count; k++) {
+            const lilac_simt_value value = a.values[k];
+            if (value >= first && value - first < carried &&
+                lilac_simt_type_bits(type_of(e, value)) == 32) {
+                operands[value - first] = true;
+            }
+        }
+    }
+    return operands;
+}
+
 static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_simt_body *body = i->bodies[0];
     lilac_simt_value lower = i->operands[0], upper = i->operands[1], step = i->operands[2];
@@ -158,7 +193,7 @@ static void loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     }
     lilac_ptx_label(e, "loop", number);
     lilac_ptx_body(e, body);
-    parallel_copy(e, carried, counter + 1, yield->operands);
+    parallel_copy(e, carried, counter + 1, yield->operands, find_operands(e, body, carried));
     lilac_ptx_piece again = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
     lilac_ptx_piece count = e->places[counter].text;
     lilac_ptx_line3(e, wide ? "add.s64" : "add.s32", count, count, lilac_ptx_operand(e, step));
@@ -242,7 +277,7 @@ static void while_loop(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     start_values(e, condition->operand_count - 1u, after->argument, condition->operands + 1);
     branch_unless(e, lilac_ptx_register(e, condition->operands[0]), "while_end", number);
     lilac_ptx_body(e, after);
-    parallel_copy(e, before->argument_count, before->argument, yield->operands);
+    parallel_copy(e, before->argument_count, before->argument, yield->operands, NULL);
     lilac_ptx_branch(e, "while", number);
     lilac_ptx_label(e, "while_end", number);
     for (uint32_t k = 0; k < i->result_count; k++) {
