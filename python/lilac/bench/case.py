@@ -141,7 +141,8 @@ class Launch:
 
     def specialization(self):
         """(signature, constants, attributes) as Triton's launcher would find them: integers that 16
-        divides and aligned pointers are marked, an integer that is 1 is a constant."""
+        divides and aligned pointers are marked, an integer that is 1 is a constant. They are part of the key in
+        Triton's cache, so empty attributes count too."""
         aligned = [["tt.divisibility", 16]]
         signature, constants, attributes = {}, {}, {}
         for index, (parameter, argument) in enumerate(zip(self.kernel.params, self.arguments.values())):
@@ -153,6 +154,8 @@ class Launch:
                 attributes[(index,)] = aligned  # as every allocation is
             elif isinstance(argument, Constant):
                 signature[name], constants[name] = "constexpr", argument.value
+                if isinstance(argument.value, str):  # the launcher takes any string here for attributes
+                    attributes[(index,)] = aligned if "D" in argument.value else []
             elif isinstance(argument, bool):
                 signature[name] = "u1"
             elif isinstance(argument, float):
@@ -161,8 +164,9 @@ class Launch:
                 signature[name], constants[name] = "constexpr", 1
             else:
                 signature[name] = "i32" if -(2**31) <= argument < 2**31 else "i64"
-                if argument % 16 == 0 and not plain and not parameter.do_not_specialize_on_alignment:
-                    attributes[(index,)] = aligned
+                if not plain:
+                    divided = argument % 16 == 0 and not parameter.do_not_specialize_on_alignment
+                    attributes[(index,)] = aligned if divided else []
         return signature, constants, attributes
 
     def source(self):
