@@ -1,11 +1,13 @@
-"""What the benchmark allows weighted sums whose weights are rounded, as in attention: kernels in NumPy with the
-roundings of a GPU's pass with a margin, and those with one fault do not. (Not the 14 bits of sums of 8-bit floats.)"""
+"""What the benchmark allows weighted sums whose weights are rounded, as in attention and linear attention: kernels in
+NumPy with the roundings of a GPU's pass with a margin, and those with one fault do not. (The 14 bits that wgmma keeps
+of sums of 8-bit floats are not imitated.)"""
 
 import math
 
 import pytest
 
 from lilac.bench.case import ROUNDING
+from lilac.bench.operators.products.chained import linearly
 from lilac.bench.operators.products.operands import inexact, spread, weighted
 
 numpy = pytest.importorskip("numpy")
@@ -123,6 +125,44 @@ def test_weights_of_too_few_bits(dtype, stored, mask):
     q, k, v = inputs(dtype)
     wrong = kernel(q, k, v, dtype, dtype, MASKS[mask], stored=stored)
     assert error(wrong, expected(q, k, v, dtype, dtype, MASKS[mask])) > 1.2
+
+
+CHUNK = 64
+
+
+def linear_kernel(q, k, v, dtype, gamma, fault=None):
+    """Linear attention in chunks, as lilac.bench.operators.products.chained has it."""
+    f32 = numpy.float32
+    at = numpy.arange(CHUNK)
+    distance = at[:, None] - at[None, :]
+    mask = numpy.where(distance >= (-1 if fault == "one column too many" else 0), gamma**distance.astype(float), 0)
+    state, results, scale = numpy.zeros((D, D), f32), [], D**-0.5
+    for start in range(0, LENGTH, CHUNK):
+        query, key, value = (one[start:start + CHUNK] for one in (q, k, v))
+        inner = rounded((query @ key.T * scale * mask).astype(f32), dtype) @ value
+        late = 0 if fault == "decayed one row late" else 1
+        outer = query @ rounded(state, dtype) * scale * gamma**(at + late)[:, None]
+        results.append(rounded((inner + outer).astype(f32), dtype))
+        faded = rounded(key.T * gamma**(CHUNK - 1 - at), dtype)
+        fade = 1 if fault == "state not faded" else gamma**CHUNK
+        state = (state * fade + faded @ value).astype(f32)
+    return numpy.concatenate(results)
+
+
+@pytest.mark.parametrize("gamma", [1 - 2.0**-5, 1 - 2.0**-9, 1.0])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_linear_attention(dtype, gamma):
+    q, k, v = inputs(dtype)
+    at = numpy.arange(LENGTH)
+    distance = (at[:, None] - at[None, :]).astype(float)
+    scale = D**-0.5 * numpy.where(distance >= 0, gamma**numpy.maximum(distance, 0), 0)
+    want = linearly(q, k, v, scale, at[:, None] // CHUNK == at[None, :] // CHUNK, gamma != 1, dtype)
+    assert 0.1 < error(linear_kernel(q, k, v, dtype, gamma), want) < 0.75
+    assert error(linear_kernel(q, k, v, dtype, gamma, "one column too many"), want) > 3
+    if gamma != 1:
+        assert error(linear_kernel(q, k, v, dtype, gamma, "state not faded"), want) > 3
+    if gamma < 0.99:  # by 2^-9, the size of a rounding, it is not seen
+        assert error(linear_kernel(q, k, v, dtype, gamma, "decayed one row late"), want) > (1.2 if dtype == "bf16" else 3)
 
 
 def test_a_sum_is_within_its_spread():

@@ -71,10 +71,10 @@ def linear_attention_case(dtype, batch, heads, length, D, V, decay=False, chunk=
 
 
 def linearly(query, key, value, scale, same, decay, dtype):
-    """Expected((scale ⊙ Q Kᵀ) V). Within a chunk (`same`), the weights (scale ⊙ Q Kᵀ)ᵢⱼ are rounded. Before it, the
-    elements of the state are, Σⱼ kⱼ vⱼ, so the error is Σ qₑ Sₑ δₑ; for random signs of V the square of Sₑ is expected
-    to be Σⱼ (kⱼₑ vⱼ)², and that of the sum is Σⱼ (Σₑ (qₑ kⱼₑ)²) vⱼ². Under a decay, the faded keys are rounded too:
-    Σ qₑ kⱼₑ δⱼₑ vⱼ, of the same size. What is computed in f32 has the same sizes, with its smaller rounding."""
+    """Expected((scale ⊙ Q Kᵀ) V), what is allowed by `spread`. Three things are rounded. Within a chunk (`same`), the
+    weights (scale ⊙ Q Kᵀ)ᵢⱼ. Before it, the state, S = Σⱼ kⱼᵀ vⱼ: the error is Σₑ qₑ Sₑ δₑ, and for random signs of V,
+    Sₑ² is expected to be Σⱼ (kⱼₑ vⱼ)², so the squares sum to Σⱼ (Σₑ (qₑ kⱼₑ)²) vⱼ². Under a decay, the faded keys:
+    Σⱼ Σₑ qₑ kⱼₑ δⱼₑ vⱼ, whose squares have the same sum. The errors of sums in f32 are relative to the same sizes."""
     u, relative = ROUNDING[dtype], inexact(dtype, query.shape[-1], key.shape[-2])
     weights = scale * (query @ key.T)
     terms = scale * ((query * query) @ (key * key).T)**0.5
