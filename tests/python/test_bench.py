@@ -1,6 +1,7 @@
 """`python -m lilac.bench` without a GPU, PyTorch or Triton: the arithmetic, the runner on a GPU whose
 clock is known, table and picture of known rows, modules, exit statuses."""
 
+import concurrent.futures
 import contextlib
 import json
 import math
@@ -10,12 +11,13 @@ import subprocess
 import sys
 import textwrap
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 
 import pytest
 from fake_gpu import Clock, FakeCase, FakeCompilers, fake_torch
 
 from lilac.bench import __main__ as command
-from lilac.bench import compile_time, discover, measure, picture, table
+from lilac.bench import compile_time, discover, measure, picture, prepare, table
 from lilac.bench.runner import Lost, Runner, check, compare, reason
 
 # ---- arithmetic ---------------------------------------------------------------------------------
@@ -492,6 +494,7 @@ def test_list(module):
 
 
 @pytest.mark.parametrize("arguments", [["--rounds", "0"], ["--rounds", "x"], ["--budget", "-1"], ["--budget", "nan"], ["--first-calls", "-1"], ["--frobnicate"],
+                                       ["--prepare", "0"], ["--prepare", "2", "--compile-only"],
                                        ["--clean", "--dirty"], ["--compile-only", "--svg", "x.svg"]])
 def test_wrong_usage(arguments):
     done = bench_command(*arguments)
@@ -608,6 +611,96 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, bench, capsys):
         KeyboardInterrupt))
     assert [r["name"] for r in command.measure_all(cases, runner, lambda rows: None)] == ["one"]
     assert "interrupted after 1 of 2" in capsys.readouterr().err
+
+
+@pytest.fixture
+def run(monkeypatch, bench):
+    """(function(cases, *words) → exit status of the command, what was called) on the known clock."""
+    called = []
+
+    def start(cases, *words):
+        runner = bench[2]()
+        runner.recorder.installed = contextlib.nullcontext
+        monkeypatch.setattr(command, "require", lambda only: None)
+        monkeypatch.setattr(command, "make_runner", lambda options: called.append("runner") or runner)
+        monkeypatch.setattr(command, "environment", lambda options, runner: {"gpu": "a GPU", "triton": "3.6.0"})
+        monkeypatch.setattr(discover, "discover", lambda modules, filters: cases)
+        return command.main(list(words))
+
+    return start, called
+
+
+def test_data_is_written_after_every_case(run, bench, tmp_path):
+    """Also of a run that is killed: a case finds those before it in the file."""
+    start, _ = run
+    clock, compilers, _ = bench
+    file, found = tmp_path / "r.json", []
+    cases = [FakeCase(name, clock, compilers, {"triton": 0.03, "lilac": 0.02}) for name in ("a", "b", "c")]
+    for case in cases[1:]:
+        case.make = lambda seed: found.append([one["name"] for one in json.loads(file.read_text())["cases"]])
+    cases[2].check = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+    assert start(cases, "--json", str(file)) == 3
+    assert found == [["a"], ["a", "b"]]
+    assert [one["name"] for one in json.loads(file.read_text())["cases"]] == ["a", "b"]
+
+
+def test_cases_are_prepared_before_the_gpu_is_used(run, bench, monkeypatch, capsys):
+    start, called = run
+    clock, compilers, _ = bench
+    sys.modules["torch"].cuda.get_device_capability = lambda: (9, 0)
+    monkeypatch.setattr(prepare, "fill", lambda *given: called.append(given[:4]))
+    cases = [FakeCase("a", clock, compilers, {"triton": 0.03, "lilac": 0.02})]
+    assert start(cases, "mine.py", "--prepare", "3") == 0
+    assert called == [(["mine.py"], cases, 3, 90), "runner"]
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    called.clear()
+    monkeypatch.setattr(prepare, "fill", interrupted)
+    assert start(cases, "--prepare", "3") == 3 and not called
+    assert "interrupted before the first case" in capsys.readouterr().err
+
+
+def test_prepared_cases(monkeypatch):
+    """Every case under both compilers; failures are counted; a launch that cannot be compiled is left out."""
+    def compiled(names, case, compiler, capability):
+        done.append((names, case, compiler, capability))
+        return (case, compiler) != ("b", "lilac")
+
+    done, said = [], []
+    monkeypatch.setattr(prepare, "compiled", compiled)
+    cases = [SimpleNamespace(name=name, launch=SimpleNamespace(compile=None)) for name in "ab"]
+    cases.append(SimpleNamespace(name="c", launch=lambda: None))
+    pools = concurrent.futures.ThreadPoolExecutor
+    assert prepare.fill(["mine.py"], cases, 2, 90, said.append, pools) == 3
+    assert sorted(done) == [(("mine.py",), case, name, 90) for case in "ab" for name in ("lilac", "triton")]
+    assert said[0].startswith("1 cases are compiled when they are measured")
+    assert any(line.startswith("compiled 4 of 4 ") for line in said) and said[-1].startswith("1 of 4 compilations failed")
+
+
+def crash(*given):
+    os._exit(1)
+
+
+def test_a_process_that_crashes_ends_the_preparation_only(monkeypatch):
+    said = []
+    monkeypatch.setattr(prepare, "compiled", crash)
+    cases = [SimpleNamespace(name="a", launch=SimpleNamespace(compile=None))]
+    assert prepare.fill(["mine.py"], cases, 1, 90, said.append) == 0
+    assert "the rest is compiled when it is measured" in said[0]
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_prepared_kernels_come_from_the_cache_folder(bench, monkeypatch, prepared):
+    """It is the usual one then; otherwise each case has an empty one."""
+    clock, compilers, make = bench
+    monkeypatch.setenv("TRITON_CACHE_DIR", "usual")
+    case, seen = FakeCase("a", clock, compilers, {"triton": 1.0, "lilac": 1.0}), set()
+    before = case.launch
+    case.launch = lambda: seen.add(os.environ["TRITON_CACHE_DIR"]) or before()
+    assert "failure" not in make(prepared=prepared, first_calls=0).row(case)["lilac"]
+    assert (seen == {"usual"}) == prepared and len(seen) == 1
 
 
 def test_examples_of_the_documentation():

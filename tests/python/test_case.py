@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from lilac.bench.case import Buffer, Case, Constant, Launch, within
+from lilac.bench.case import Buffer, Case, Constant, Expected, Launch, within
 
 torch = pytest.importorskip("torch", reason="references are computed by PyTorch")
 
@@ -170,3 +170,24 @@ def test_a_reference_has_to_give_every_output():
         case.check()
     with pytest.raises(ValueError, match="shape"):
         half(right, reference=lambda a: a.x[:3]).check()
+
+
+def test_a_reference_may_say_what_it_allows():
+    """Each element has its own limit; the tolerance does not count, nor does an element that is not finite."""
+    def off(x, y, n, B):
+        y.copy_(x / 2)
+        y[3] += 0.5
+        y[5] = math.inf
+
+    def allowing(at_three, value=1e-6):
+        def reference(a):
+            want, allowed = a.x / 2, torch.full_like(a.x, value)
+            want[5], allowed[3], allowed[5] = math.inf, at_three, math.nan
+            return Expected(want, allowed)
+        return reference
+
+    assert 0.9 < half(off, tolerance=0, reference=allowing(0.51)).check() <= 1
+    assert half(off, tolerance=10, reference=allowing(0.4)).check() == pytest.approx(1.25, abs=0.01)
+    assert half(off, reference=allowing(0)).check() > 1e30
+    with pytest.raises(ValueError, match="not a number"):
+        half(off, reference=allowing(0.51, math.nan)).check()

@@ -4,6 +4,8 @@
 stands for: it raises what it is given, or counts.
 """
 
+import functools
+
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
@@ -86,8 +88,10 @@ class Pointer:
         return self.address
 
 
+@functools.lru_cache(maxsize=None)
 class Elements:
-    """The type of a tensor's elements, as `TensorDescriptor` asks for it."""
+    """The type of a tensor's elements, as `TensorDescriptor` asks for it. One object for each type, as PyTorch has:
+    Triton's launcher knows them by their address."""
 
     def __init__(self, name, itemsize, is_floating_point=True):
         self.name, self.itemsize, self.is_floating_point = name, itemsize, is_floating_point

@@ -1,13 +1,21 @@
 """`python -m lilac.bench --compile-only` with Triton itself: the stages it tells of, what it writes, and a
-case that lilac refuses."""
+case that lilac refuses. --prepare: a launch finds what was compiled before."""
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
+import standin
+
+import lilac.triton
+from lilac.bench import prepare
+from lilac.bench.case import DATA_TYPES, Buffer, Constant
+from lilac.bench.discover import discover
 
 triton = pytest.importorskip("triton")
 if not hasattr(getattr(getattr(triton, "knobs", None), "runtime", None), "kernel_load_start_hook"):
@@ -90,6 +98,69 @@ def test_the_built_in_cases_are_listed():
     done = subprocess.run([sys.executable, "-B", "-m", "lilac.bench", "--list"], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0 and len(done.stdout.split()) >= 100
+
+
+def test_the_package_of_products_is_a_module_with_cases():
+    package = "lilac.bench.operators.products"
+    whole = subprocess.run([sys.executable, "-B", "-m", "lilac.bench", "--list", package], capture_output=True,
+                           text=True, check=False)
+    assert whole.returncode == 0 and len(whole.stdout.split()) >= 250
+    part = subprocess.run([sys.executable, "-B", "-m", "lilac.bench", "--list", package + ".attention"],
+                          capture_output=True, text=True, check=False)
+    assert part.returncode == 0 and set(part.stdout.split()) < set(whole.stdout.split())
+    helper = bench("--list", package + ".operands")
+    assert helper.returncode == 1 and "it defines no cases()" in helper.stderr
+
+
+def passed(argument):
+    """What a launch is given, with no GPU."""
+    if not isinstance(argument, Buffer):
+        return argument.value if isinstance(argument, Constant) else argument
+    kind = DATA_TYPES[argument.dtype]
+    if not argument.block:
+        return standin.Pointer(kind.triton)
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    return TensorDescriptor.from_tensor(standin.Tensor(argument.shape, kind.triton, kind.bytes), list(argument.block))
+
+
+def found_in_the_cache(case, monkeypatch):
+    """Whether a launch finds its kernel on disk, under each compiler."""
+    from triton import knobs
+
+    hits = []
+    monkeypatch.setattr(knobs.compilation, "listener", lambda **told: hits.append(told["cache_hit"]))
+    for compiler in (contextlib.nullcontext(), lilac.triton.enabled()):
+        with compiler:
+            case.launch.kernel.device_caches.clear()
+            case.launch.kernel.warmup(*map(passed, case.launch.arguments.values()), grid=case.launch.grid,
+                                      **case.launch.options)
+    return hits
+
+
+def test_prepared_kernels_are_found(monkeypatch, tmp_path, cache):
+    """Processes fill the cache folder for both compilers; a refusal leaves the others alone."""
+    path = tmp_path / "mine.py"
+    path.write_text(REFUSED)
+    increment, double = discover([str(path)])
+    assert found_in_the_cache(double, monkeypatch) == [False, False]
+    shutil.rmtree(cache)
+    said = []
+    assert prepare.fill([str(path)], [increment, double], 2, 90, said.append) == 3
+    assert any(line.startswith("compiled 4 of 4") for line in said)
+    assert said[-1] == "1 of 4 compilations failed; the reasons follow with the cases"
+    assert found_in_the_cache(double, monkeypatch) == [True, True]
+
+
+def test_kernels_with_all_kinds_of_arguments_are_found(monkeypatch, tmp_path):
+    """A compilation by itself and that of a launch have one key: pointers, descriptors, floats, integers that 16
+    divides, those that are 1, constants."""
+    path = tmp_path / "some.py"
+    path.write_text("from lilac.bench.operators import products\n"
+                    "def cases(): return [module.small()[-1] for module in products.modules()]\n")
+    for case in discover([str(path)]):
+        assert [prepare.compiled((str(path),), case.name, name, 90) for name in ("triton", "lilac")] == [True, True]
+        assert found_in_the_cache(case, monkeypatch) == [True, True], case.name
 
 
 def test_the_page_s_example(tmp_path):

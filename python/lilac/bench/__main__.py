@@ -53,6 +53,9 @@ def arguments(argv):
     parser.add_argument("--first-calls", type=COUNT_OR_NONE, default=3, metavar="N",
                         help="first calls of each case, of which medians are taken (default 3; fewer where "
                         "they take long; 0: no compile times)")
+    parser.add_argument("--prepare", type=COUNT, metavar="N",
+                        help="first compile all cases under both compilers, in N processes, into Triton's cache "
+                        "folder; the run finds them there (first calls do not: they are timed with empty folders)")
     parser.add_argument("--seed", type=int, default=None, help="of the inputs; default: from the clock")
     flush = parser.add_mutually_exclusive_group()
     flush.add_argument("--dirty", dest="clean", action="store_false", default=False,
@@ -73,6 +76,8 @@ def arguments(argv):
     options = parser.parse_args(argv)
     if options.svg and options.compile_only:
         parser.error("--svg draws run times, which --compile-only does not take")
+    if options.prepare and options.compile_only:
+        parser.error("--prepare compiles before cases are measured; --compile-only measures compilations")
     return options
 
 
@@ -197,7 +202,18 @@ def make_runner(options):
         return CompileRunner(first_calls=options.first_calls, keep=options.keep, log=log)
     seed = options.seed if options.seed is not None else int(time.time())
     return Runner(rounds=options.rounds, budget=options.budget, seed=seed, clean=options.clean,
-                  check=options.check, first_calls=options.first_calls, keep=options.keep, log=log)
+                  check=options.check, first_calls=options.first_calls, keep=options.keep, log=log,
+                  prepared=bool(options.prepare))
+
+
+def prepare(options, cases):
+    """Compiles every case for the GPU here."""
+    import torch
+
+    from .prepare import fill
+
+    major, minor = torch.cuda.get_device_capability()
+    fill(options.modules, cases, options.prepare, 10 * major + minor, say)
 
 
 def measure_all(cases, runner, save):
@@ -270,6 +286,12 @@ def main(argv=None):
     if options.list:
         print("\n".join(case.name for case in cases))
         return DONE
+    if options.prepare:
+        try:
+            prepare(options, cases)
+        except KeyboardInterrupt:
+            say("interrupted before the first case was measured")
+            return FAILED
     runner = make_runner(options)
     about = environment(options, runner)
     rows = measure_all(cases, runner, lambda rows: outputs(options, rows, about))

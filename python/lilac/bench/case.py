@@ -141,7 +141,8 @@ class Launch:
 
     def specialization(self):
         """(signature, constants, attributes) as Triton's launcher would find them: integers that 16
-        divides and aligned pointers are marked, an integer that is 1 is a constant."""
+        divides and aligned pointers are marked, an integer that is 1 is a constant. They are part of the key in
+        Triton's cache, so empty attributes count too."""
         aligned = [["tt.divisibility", 16]]
         signature, constants, attributes = {}, {}, {}
         for index, (parameter, argument) in enumerate(zip(self.kernel.params, self.arguments.values())):
@@ -153,6 +154,8 @@ class Launch:
                 attributes[(index,)] = aligned  # as every allocation is
             elif isinstance(argument, Constant):
                 signature[name], constants[name] = "constexpr", argument.value
+                if isinstance(argument.value, str):  # the launcher takes any string here for attributes
+                    attributes[(index,)] = aligned if "D" in argument.value else []
             elif isinstance(argument, bool):
                 signature[name] = "u1"
             elif isinstance(argument, float):
@@ -161,8 +164,9 @@ class Launch:
                 signature[name], constants[name] = "constexpr", 1
             else:
                 signature[name] = "i32" if -(2**31) <= argument < 2**31 else "i64"
-                if argument % 16 == 0 and not plain and not parameter.do_not_specialize_on_alignment:
-                    attributes[(index,)] = aligned
+                if not plain:
+                    divided = argument % 16 == 0 and not parameter.do_not_specialize_on_alignment
+                    attributes[(index,)] = aligned if divided else []
         return signature, constants, attributes
 
     def source(self):
@@ -305,22 +309,27 @@ class Tensor:
         return bool((self.memory[:GUARD] != POISON).any() or (self.memory[end:] != POISON).any())
 
 
+# Of an output: the numbers, and how far each may be off beside the rounding of numbers near zero.
+Expected = namedtuple("Expected", "value allowed")
+
+
 class Case:
     """A launch, its answer, and the least it must do.
 
     `reference` takes what the launch is given (by the parameters' names, see Launch.inputs) and gives
     the expected output, or a dict of them by name. An element may be off by `tolerance` (a number, or
     one for each output by name) times its magnitude or the output's mean magnitude, whichever is
-    larger, and by the rounding of numbers near zero; 0 asks for the very numbers. For the outputs that
-    `rows` names, it is the mean magnitude of the element's row, the last dimension. `bytes` are what any
+    larger, and by the rounding of numbers near zero; 0 asks for the very numbers. An output that the
+    reference gives as Expected(value, allowed) may be off by `allowed`, a tensor of its shape, and
+    `tolerance` says nothing about it. `bytes` are what any
     program for this operator must move between the processor and memory, by default every buffer
     once; `operations` the arithmetic. `unit` is the type of the operands that a matrix unit multiplies
     (a key of runner.MATRIX_UNITS), or None for arithmetic in f32.
     """
 
-    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None, rows=()):
+    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None):
         self.name, self.family, self.launch, self.reference = name, family, launch, reference
-        self.operations, self.tolerance, self.unit, self.rows = operations, tolerance, unit, rows
+        self.operations, self.tolerance, self.unit = operations, tolerance, unit
         self.bytes = bytes if bytes is not None else sum(
             b.bytes * (2 if b.output and b.read else 1) for b in launch.buffers.values())
         self.expected = None
@@ -349,9 +358,10 @@ class Case:
         found = {}
         for name, want in self.expected.items():
             tensor = self.launch.tensors[name]
-            tolerance = self.tolerance[name] if isinstance(self.tolerance, dict) else self.tolerance
+            tolerance = self.tolerance.get(name, 0) if isinstance(self.tolerance, dict) else self.tolerance
+            want, allowed = want if isinstance(want, Expected) else (want, None)
             found[name] = math.inf if tensor.written_outside() else \
-                error(tensor.result(), want, tolerance, SMALLEST.get(tensor.buffer.dtype, 0.0), name in self.rows)
+                error(tensor.result(), want, tolerance, SMALLEST.get(tensor.buffer.dtype, 0.0), allowed)
         return found
 
     def check(self):
@@ -359,12 +369,12 @@ class Case:
         return max(self.errors().values())
 
 
-def error(got, want, tolerance, smallest=0.0, by_row=False):
+def error(got, want, tolerance, smallest=0.0, allowed=None):
     """The largest difference over what is allowed (see Case); infinite where one side is not finite
     and the other is not the same."""
     if tuple(got.shape) != tuple(want.shape):
         raise ValueError(f"the output has shape {tuple(got.shape)}, the reference {tuple(want.shape)}")
-    if tolerance == 0:
+    if tolerance == 0 and allowed is None:
         return 0.0 if bool((got == want).all()) else math.inf
     got, want = got.double(), want.double()
     finite = want.isfinite()
@@ -372,6 +382,9 @@ def error(got, want, tolerance, smallest=0.0, by_row=False):
         return math.inf
     zero = want.new_zeros(())
     got, want = got.where(finite, zero), want.where(finite, zero)
-    mean = want.abs().mean(-1, keepdim=True) if by_row else want.abs().mean()
-    scale = want.abs().maximum(mean.clamp_min(1e-300))
-    return ((got - want).abs() / (tolerance * scale + smallest)).max().item()
+    if allowed is None:
+        allowed = tolerance * want.abs().clamp_min(max(want.abs().mean().item(), 1e-300))
+    elif not bool((allowed.where(finite, zero) >= 0).all()):  # NaN too
+        raise ValueError("the reference allows an error that is not a number")
+    # Where the result is not finite, nothing is compared but that.
+    return ((got - want).abs() / (allowed.where(finite, zero) + max(smallest, 1e-300))).max().item()

@@ -158,7 +158,10 @@ class Recorder:
 
 @contextlib.contextmanager
 def cache_folder(folder):
-    """Triton's cache in another folder for a while."""
+    """Triton's cache in another folder for a while; None: where it is."""
+    if folder is None:
+        yield
+        return
     before = os.environ.get("TRITON_CACHE_DIR")
     os.environ["TRITON_CACHE_DIR"] = str(folder)
     try:

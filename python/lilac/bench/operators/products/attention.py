@@ -10,8 +10,8 @@ import math
 import triton
 import triton.language as tl
 
-from ...case import Buffer, Case, Launch, within
-from .operands import KINDS, through
+from ...case import Buffer, Case, Expected, Launch, ROUNDING
+from .operands import KINDS, inexact, together, weighted
 
 LOG2E = tl.constexpr(1.4426950408889634)
 
@@ -85,14 +85,18 @@ def attention(q, k, v, o, lse, scale, length, heads, GROUP: tl.constexpr, BM: tl
     tl.store(o_at + rows[:, None] * D + d[None, :], result.to(o.dtype.element_ty), mask=(rows < length)[:, None])
 
 
-def attended(query, key, value, scale, seen=None, modify=None):
-    """(O, log2 of the sum of exponentials) of one head."""
+def attended(query, key, value, scale, dtype, out, seen=None, modify=None):
+    """(O, log2 of the sum of exponentials) of one head, as Expected."""
     s = scale * (query @ key.transpose(-1, -2))
     if modify:
         s = modify(s)
     if seen is not None:
         s = s.masked_fill(~seen, -math.inf)
-    return s.softmax(-1) @ value, s.logsumexp(-1) * math.log2(math.e)
+    weights, log_sum = s.softmax(-1), s.logsumexp(-1) * math.log2(math.e)
+    relative = inexact(dtype, query.shape[-1], key.shape[-2])
+    # The sum of the exponentials is off by their relative error; the maximum, the logarithm and the sum are rounded.
+    off = math.log2(math.e) * relative + 3 * ROUNDING["f32"] * log_sum.abs()
+    return weighted(weights, value, dtype, out, relative, weights.amax(-1, keepdim=True)), Expected(log_sum, off)
 
 
 def seen_by(length, device, causal, window=0):
@@ -116,10 +120,11 @@ def attention_case(dtype, batch, heads, length, D, causal=False, group=1, window
                    tile=(128, 64), num_warps=None, num_stages=3):
     scale = D**-0.5
     all_heads = batch * heads
+    out = "f16" if dtype.startswith("f8") else dtype
     launch = Launch(attention, (triton.cdiv(length, tile[0]), all_heads),
                     [Buffer((all_heads, length, D), dtype), Buffer((all_heads // group, length, D), dtype),
                      Buffer((all_heads // group, length, D), dtype),
-                     Buffer((all_heads, length, D), "f16" if dtype.startswith("f8") else dtype, output=True),
+                     Buffer((all_heads, length, D), out, output=True),
                      Buffer((all_heads, length), "f32", output=True), scale, length, heads],
                     GROUP=group, BM=tile[0], BN=tile[1], D=D, CAUSAL=causal, WINDOW=window, MODIFIER=modifier,
                     EVEN=length % tile[0] == 0 and length % tile[1] == 0,
@@ -136,22 +141,15 @@ def attention_case(dtype, batch, heads, length, D, causal=False, group=1, window
             slope = 2.0 ** (-8 * (head % heads + 1) / heads)
             modify = {"none": None, "soft cap": lambda s: 30 * (s / 30).tanh(),
                       "bias": lambda s, slope=slope: s - slope * (at[:, None] - at[None, :]).abs()}[modifier]
-            results.append(attended(a.q[head], a.k[head // group], a.v[head // group], scale, seen, modify))
-        return {"o": torch.stack([o for o, _ in results]), "lse": torch.stack([one for _, one in results])}
+            results.append(attended(a.q[head], a.k[head // group], a.v[head // group], scale, dtype, out, seen, modify))
+        return {name: together(torch.stack, parts) for name, parts in zip(("o", "lse"), zip(*results))}
 
     parts = [dtype, f"d{D}", "causal" if causal else "full", *([f"gqa{group}"] if group > 1 else []),
              *([f"window{window}"] if window else []), *([modifier.replace(" ", "_")] if modifier != "none" else [])]
-    out = launch.outputs["o"].dtype
     family = "attention" if modifier == "none" and not window else "template attention"
     return Case(f"attention_{'_'.join(parts)}_{batch}x{heads}x{length}", family, launch, reference,
                 operations=4 * all_heads * scores(length, causal, window) * D,
-                unit=KINDS[dtype].unit, tolerance={"o": tolerance(dtype, out, length), "lse": within("f32", 4096)},
-                rows=("o",))
-
-
-def tolerance(dtype, out, length):
-    """8-bit floats: the weights of a row are rounded to few bits, and wgmma keeps 14 bits of their sums."""
-    return through(dtype, out, length) + (2.0**-11 * length**0.5 if dtype.startswith("f8") else 0)
+                unit=KINDS[dtype].unit)
 
 
 @triton.jit
@@ -227,13 +225,13 @@ def varlen_case(dtype, batch, heads, longest, D, causal, tile=(128, 64), num_war
         for first, length in zip(a.offsets.tolist(), lengths):
             query, key, value = (t[first:first + length].transpose(0, 1) for t in (a.q, a.k, a.v))
             seen = seen_by(length, a.q.device, causal)
-            parts.append(torch.stack([attended(query[h], key[h], value[h], scale, seen)[0] for h in range(heads)], 1))
-        return torch.cat(parts)
+            results = [attended(query[h], key[h], value[h], scale, dtype, dtype, seen)[0] for h in range(heads)]
+            parts.append(together(torch.stack, results, 1))
+        return together(torch.cat, parts)
 
     return Case(f"attention_varlen_{dtype}_d{D}_{'causal' if causal else 'full'}_{batch}x{heads}x{longest}",
                 "attention varlen", launch, reference,
-                operations=4 * heads * D * sum(scores(n, causal) for n in lengths), unit=KINDS[dtype].unit,
-                tolerance=through(dtype, dtype, longest), rows=("o",))
+                operations=4 * heads * D * sum(scores(n, causal) for n in lengths), unit=KINDS[dtype].unit)
 
 
 @triton.jit
@@ -300,8 +298,8 @@ def decode_case(dtype, batch, heads_kv, group, longest, D, splits, paged=False, 
     def reference(a):
         import torch
 
-        partial = a.q.new_zeros((batch, heads, splits, D))
-        lse = a.q.new_full((batch, heads, splits), -math.inf)
+        partial = Expected(*(a.q.new_zeros((batch, heads, splits, D)) for _ in range(2)))
+        lse = Expected(a.q.new_full((batch, heads, splits), -math.inf), a.q.new_zeros((batch, heads, splits)))
         for b, length in enumerate(lengths):
             share = triton.cdiv(triton.cdiv(length, BN), splits) * BN
             token = torch.arange(longest, device=a.q.device)
@@ -311,17 +309,15 @@ def decode_case(dtype, batch, heads_kv, group, longest, D, splits, paged=False, 
                 if len(here) == 0:
                     continue
                 key, value = (t[here].transpose(0, 1).repeat_interleave(group, 0) for t in (a.k, a.v))
-                o, one = attended(a.q[b][:, None, :], key, value, scale)
-                partial[b, :, split], lse[b, :, split] = o[:, 0], one[:, 0]
+                for whole, part in zip((partial, lse), attended(a.q[b][:, None, :], key, value, scale, dtype, "f32")):
+                    whole.value[b, :, split], whole.allowed[b, :, split] = part.value[:, 0], part.allowed[:, 0]
         return {"partial": partial, "lse": lse}
 
     moved = sum(lengths) * heads_kv * D * 2 * launch.buffers["k"].bytes // launch.buffers["k"].elements
     title = "paged_decode" if paged else "decode"
     return Case(f"attention_{title}_{dtype}_d{D}_{batch}x{heads_kv}x{group}x{longest}", "attention decode", launch,
                 reference,
-                bytes=moved, operations=4 * sum(lengths) * heads * D, unit=KINDS[dtype].unit,
-                tolerance={"partial": through(dtype, "f32", longest), "lse": within("f32", 4096)},
-                rows=("partial",))
+                bytes=moved, operations=4 * sum(lengths) * heads * D, unit=KINDS[dtype].unit)
 
 
 @triton.jit
@@ -370,12 +366,12 @@ def ragged_case(dtype, batch, heads, longest, D, tile=(64, 64), num_warps=4, num
         for first, length in zip(a.offsets.tolist(), lengths):
             query, key, value = (t[first:first + length].transpose(0, 1) for t in (a.q, a.k, a.v))
             s = scale * (query @ key.transpose(-1, -2))
-            parts.append((((s * s.sigmoid()).tril() / longest) @ value).transpose(0, 1))
-        return torch.cat(parts)
+            o = weighted((s * s.sigmoid()).tril() / longest, value, dtype, dtype, inexact(dtype, D, length))
+            parts.append(Expected(*(one.transpose(0, 1) for one in o)))
+        return together(torch.cat, parts)
 
     return Case(f"ragged_attention_{dtype}_d{D}_{batch}x{heads}x{longest}", "ragged attention", launch, reference,
-                operations=4 * heads * D * sum(scores(n, True) for n in lengths), unit=KINDS[dtype].unit,
-                tolerance=through(dtype, dtype, longest), rows=("o",))
+                operations=4 * heads * D * sum(scores(n, True) for n in lengths), unit=KINDS[dtype].unit)
 
 
 def cases():

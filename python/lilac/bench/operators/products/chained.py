@@ -4,8 +4,8 @@ layers of a network in one kernel, products with a Gram matrix."""
 import triton
 import triton.language as tl
 
-from ...case import Buffer, Case, Launch
-from .operands import KINDS, operand, through
+from ...case import Buffer, Case, Expected, Launch, ROUNDING, within
+from .operands import KINDS, inexact, operand, spread, through, together
 
 
 @triton.jit
@@ -56,19 +56,33 @@ def linear_attention_case(dtype, batch, heads, length, D, V, decay=False, chunk=
 
         at = torch.arange(length, device=a.q.device)
         distance = (at[:, None] - at[None, :]).double()
+        same = at[:, None] // chunk == at[None, :] // chunk
         results = []
         for head in range(all_heads):
             gamma = 1 - 2.0 ** (-5 - head % heads) if decay else 1.0
             fade = torch.where(distance >= 0, gamma ** distance.clamp_min(0), 0.0)
-            weights = scale * (a.q[head] @ a.k[head].T) * fade
-            results.append(weights @ a.v[head])
-        return torch.stack(results)
+            results.append(linearly(a.q[head], a.k[head], a.v[head], scale * fade, same, decay, dtype))
+        return together(torch.stack, results)
 
     steps = length // chunk
     operations = 2 * all_heads * steps * (chunk * chunk * (D * (V // columns) + V) + 2 * chunk * D * V)
     return Case(f"{'retention' if decay else 'linear_attention'}_{dtype}_{batch}x{heads}x{length}x{D}x{V}",
-                "linear attention", launch, reference, operations=operations, unit=KINDS[dtype].unit,
-                tolerance=through(dtype, dtype, length), rows=tuple(launch.outputs))
+                "linear attention", launch, reference, operations=operations, unit=KINDS[dtype].unit)
+
+
+def linearly(query, key, value, scale, same, decay, dtype):
+    """Expected((scale ⊙ Q Kᵀ) V), what is allowed by `spread`. Three things are rounded. Within a chunk (`same`), the
+    weights (scale ⊙ Q Kᵀ)ᵢⱼ. Before it, the state, S = Σⱼ kⱼᵀ vⱼ: the error is Σₑ qₑ Sₑ δₑ, and for random signs of V,
+    Sₑ² is expected to be Σⱼ (kⱼₑ vⱼ)², so the squares sum to Σⱼ (Σₑ (qₑ kⱼₑ)²) vⱼ². Under a decay, the faded keys:
+    Σⱼ Σₑ qₑ kⱼₑ δⱼₑ vⱼ, whose squares have the same sum. The errors of sums in f32 are relative to the same sizes."""
+    u, relative = ROUNDING[dtype], inexact(dtype, query.shape[-1], key.shape[-2])
+    weights = scale * (query @ key.T)
+    terms = scale * ((query * query) @ (key * key).T)**0.5
+    here = ((u + relative) * weights)**2 + (relative * terms)**2
+    before = (2 if decay else 1) * ((u + relative) * terms)**2
+    errors = (here * same + before * ~same)**0.5
+    result = weights @ value
+    return Expected(result, spread(errors, value) + within(dtype) * abs(result))
 
 
 @triton.jit

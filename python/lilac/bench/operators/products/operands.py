@@ -10,7 +10,7 @@ from collections import namedtuple
 import triton
 import triton.language as tl
 
-from ...case import Buffer, ROUNDING, within
+from ...case import Buffer, Expected, ROUNDING, SMALLEST, within
 
 Kind = namedtuple("Kind", "dtype out precision accumulator unit")
 
@@ -67,13 +67,51 @@ def multiplied(kind, out, depth):
 
 def through(dtype, out, depth):
     """The tolerance of a product whose first operand is itself computed and rounded to `dtype`. The roundings are
-    independent, so their sum has the size of a few, not of all of them.
-
-    In attention the sum of row i is Σ wⱼ(1 + δⱼ) vⱼ with |δⱼ| at most the rounding u, so its error has the deviation
-    u/√3 · √(Σ wⱼ² vⱼ²): that of the row's elements times u/√3. Five deviations, as among 10⁷ elements, are 3 u. Rows
-    of a causal mask that see few keys are as large as one vⱼ, others √n times smaller: each is compared with its own
-    mean magnitude (`rows` of the case)."""
+    independent, so their sum has the size of a few, not of all of them."""
     return 8 * ROUNDING[dtype] + within(out, depth)
+
+
+# A sum of terms with random signs is beyond this many times the root of the sum of their squares with a probability
+# of 2 exp(-8²/2) = 3·10⁻¹⁴ (Hoeffding's inequality), for all of 10⁸ elements 3·10⁻⁶.
+BEYOND = 8
+
+
+def spread(errors, values):
+    """How far Σ eⱼ vⱼ is from zero for |eⱼ| ≤ errors[i, j], where e does not depend on the signs of the values, which
+    are random: at most Σ |eⱼ vⱼ|, and with BEYOND's probability at most 8 √(Σ eⱼ² vⱼ²). Higham and Mary (A new
+    approach to probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019) bound rounding errors so. The
+    first decides for sums of few terms, the second for the others: it is √n / 8 times less for n equal terms."""
+    return (BEYOND * ((errors * errors) @ (values * values))**0.5).clip(None, errors @ abs(values))
+
+
+def inexact(dtype, depth, steps):
+    """The relative error of a weight, before it is rounded, and of the sum of `steps` weighted values.
+
+    A weight is exp2 of a sum of `depth` products of normal numbers, of deviation 1. Its partial sums are within
+    BEYOND, and each addition truncates (see `multiplied`): depth · BEYOND · 2^-24. The scale, the modifier, the
+    difference from the maximum, exp2 and the quotient are less than 64 · 2^-24 for scores within ±16; smaller weights
+    do not matter. The weighted sum adds 2^-24 for each term, and for each block of 16 terms or more that is faded.
+    8-bit floats: wgmma keeps 14 bits of the scores and of the weighted sum. `multiplied` has the errors, relative to
+    the magnitude of a sum; the error of the weighted sum is taken BEYOND times by `spread`."""
+    roundings = (depth * BEYOND + 64 + steps + steps / 16) * ROUNDING["f32"]
+    return roundings + (2.0**-11 * depth**0.5 + 2.0**-11 * steps**0.5 / BEYOND if dtype.startswith("f8") else 0.0)
+
+
+def weighted(weights, values, dtype, out, relative, top=1.0):
+    """Expected(weights @ values), for weights that are computed with this relative error, then rounded to `dtype`.
+
+    The kernel's sum is Σ wⱼ (1 + ηⱼ) vⱼ / (1 + η). A rounded weight is off by ROUNDING · w, or by SMALLEST near zero;
+    `top` is what a 1 among the rounded numbers weighs at the end (of a softmax, the largest weight of the row). The
+    errors of weights do not depend on V, so `spread` bounds their sum. The divisor and the rounding of the result
+    are relative to the result. A weight of 0 is that of an element under a mask, and exact."""
+    errors = ((ROUNDING[dtype] + relative) * abs(weights) + SMALLEST[dtype] * top) * (weights != 0)
+    value = weights @ values
+    return Expected(value, spread(errors, values) + (relative + within(out)) * abs(value))
+
+
+def together(join, parts, *where):
+    """The parts' values and what they allow, joined (as by torch.stack)."""
+    return Expected(*(join(list(one), *where) for one in zip(*parts)))
 
 
 @triton.jit
