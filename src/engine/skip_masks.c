@@ -12,17 +12,18 @@
  * In attention with a causal mask, or with a length that is no multiple of the tile, the mask changes
  * something in few iterations only, but costs two or three instructions for each element in all of them.
  *
- * A mask may be a conjunction of comparisons. Their operands are sums of uniform scalars, ranges and constants of type i32. Their bounds
- * are computed in 64 bits. A sum of 32 bits that wraps is no bound, so the branch is taken only where the
+ * A mask may be a conjunction of comparisons. Their operands are sums of uniform scalars, ranges and constants
+ * of type i32. Their bounds are computed in 64 bits. A sum of 32 bits that wraps is no bound, so the branch is taken only where the
  * bounds are numbers of 32 bits. Only masks in loops with products of matrices that have LEAST elements in
- * a thread: elsewhere memory binds. */
+ * a thread: elsewhere memory binds. And not those of MOST elements or more: where the branches meet, ptxas keeps
+ * the scores and the result in different registers, and there are not twice as many. */
 #include "emit.h"
 
 #include <lilac/tile_loops.h>
 
 #include <string.h>
 
-enum { LEAST = 8, MOST_TERMS = 8, MOST_DEPTH = 16, MOST_CONDITIONS = 4 };
+enum { LEAST = 8, MOST = 128, MOST_TERMS = 8, MOST_DEPTH = 16, MOST_CONDITIONS = 4 };
 
 /* A sum of scalars and a number between two constants. */
 typedef struct bounds {
@@ -155,9 +156,10 @@ static bool has_product(const lilac_tile_block *body) {
     return found;
 }
 
+/* Is the tensor worth a branch, and are there registers for two of it? */
 static bool is_large(const lilac_tile_type *type) {
     return lilac_tile_is_tensor(type) && type->layout != NULL && type->layout->in_count > 0 &&
-           1U << type->layout->in[0].bits >= LEAST;
+           1U << type->layout->in[0].bits >= LEAST && 1U << type->layout->in[0].bits < MOST;
 }
 
 /* ---- rewriting ------------------------------------------------------------------------------- */
