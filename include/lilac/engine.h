@@ -180,23 +180,20 @@ LILAC_API LILAC_MUST_USE bool
 lilac_engine_assert_divisors(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Computes the first product of a chain, or the operand of a product in registers, one iteration ahead.
  * Functions whose tensors have layouts. Never fails. Linear in the size of the module. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_rotate_products(lilac_tile_module *module,
-                                                           const lilac_target *target,
-                                                           bool *changed);
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_rotate_products(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Executes products of what an iteration computed in the next iteration, where pipeline_loops has marked
  * them. Never fails. Linear in the size of the module. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_delay_products(lilac_tile_module *module,
-                                                          const lilac_target *target,
-                                                          bool *changed);
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_delay_products(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Skips masks of tiles in loops with matrix products where bounds show that they are all true. Never
  * fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_skip_masks(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);
 /* Delays the waits for products to the first use of their results. Never fails. Linear in the size of
  * the module. */
-LILAC_API LILAC_MUST_USE bool lilac_engine_overlap_products(lilac_tile_module *module,
-                                                            const lilac_target *target,
-                                                            bool *changed);
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Exchanges the operands of products, A·B = (Bᵀ·Aᵀ)ᵀ, where wgmma then reads them as they are. Never
  * fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_orient_dots(lilac_tile_module *module,

@@ -4,25 +4,25 @@
  *     %x = %n * 128 + range                   →    %n = arith.divsi %pid, %group
  *     %r = arith.remsi %x, %N                      …
  *
- * Kernels number their tiles as program // group, with a group size that no operation bounds from below,
- * and take the rows modulo the size of the matrix. The remainder of an aligned run is a run where the
- * dividend is not negative, and it is not where the group is positive. The test costs a comparison and a
- * branch for each program. A kernel that it stops would divide the number of a program by a negative
- * number and address memory in front of its tensors.
+ * Kernels number their tiles as program // group, with a group size that no operation bounds from
+ * below, and take the rows modulo the size of the matrix. The remainder of an aligned run is a run
+ * where the dividend is not negative, and it is not where the group is positive. The test costs a
+ * comparison and a branch for each program. A kernel that it stops would divide the number of a
+ * program by a negative number and address memory in front of its tensors.
  *
  *     scf.while (%step = %pid * %part) …           scf.while (%step = %pid * %part) …
  *       %n = arith.divsi %step, %group        →      cf.assert %step >= 0   cf.assert %group > 0
  *       …                                            %n = arith.divsi %step, %group
  *
- * Programs with several tiles number the steps of all tiles. Such a number is carried by a loop, its first
- * value is a product of the program's, and no operation says that it does not become negative; it is tested
- * too.
+ * Programs with several tiles number the steps of all tiles. Such a number is carried by a loop,
+ * its first value is a product of the program's, and no operation says that it does not become
+ * negative; it is tested too.
  *
- * The assertion has no message, so the kernel traps without a call: a call in a kernel serialises its
- * wgmmas.
+ * The assertion has no message, so the kernel traps without a call: a call in a kernel serialises
+ * its wgmmas.
  *
- * Only scalar divisions of such numbers, and of those that are not negative, get a test, and only if the
- * dividend of a remainder of tensors comes from them. */
+ * Only scalar divisions of such numbers, and of those that are not negative, get a test, and only
+ * if the dividend of a remainder of tensors comes from them. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>

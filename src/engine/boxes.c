@@ -1,8 +1,8 @@
 /* Blocks of tensor descriptors in shared memory, and the tensor copies that fill it.
  *
- * A descriptor that the host makes is a parameter. Where lilac copies its blocks, the launcher passes a tensor
- * map (tensor_map.h), which has the base address, the shape, the strides and what is outside of the tensor.
- * Its box and its swizzle are the kernel's choice: lilac_engine_box.
+ * A descriptor that the host makes is a parameter. Where lilac copies its blocks, the launcher
+ * passes a tensor map (tensor_map.h), which has the base address, the shape, the strides and what
+ * is outside of the tensor. Its box and its swizzle are the kernel's choice: lilac_engine_box.
  *
  *     tensor<128x64xf16>          rows of 128 bytes, swizzle of 128 bytes            1 copy
  *     tensor<64x256xbf16>         4 boxes of 64 rows of 128 bytes, one after another 4 copies
@@ -158,10 +158,10 @@ static void for_each(const lilac_emitter *e, lilac_tile_value *barriers, uint32_
 
 /* What threads have written to the memory before is ordered before the copies. */
 static void put_fence(const lilac_emitter *e) {
-    const lilac_tile_attribute cluster = {
-        .kind = LILAC_TILE_ATTR_BOOL,
-        .name = lilac_intern_string(e->module->context, "bCluster"),
-        .type = lilac_tile_scalar(e->module, LILAC_I1)};
+    const lilac_tile_attribute cluster = {.kind = LILAC_TILE_ATTR_BOOL,
+                                          .name =
+                                              lilac_intern_string(e->module->context, "bCluster"),
+                                          .type = lilac_tile_scalar(e->module, LILAC_I1)};
     lilac_tile_op *fence = lilac_emit(e, LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED, NULL, 0, NULL);
     lilac_tile_set_attribute(e->module, &fence->attributes, &cluster);
 }

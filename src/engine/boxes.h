@@ -1,20 +1,21 @@
-/* Blocks of tensor descriptors in shared memory, and the tensor copies that fill it (boxes.c). Private to the
- * engine. */
+/* Blocks of tensor descriptors in shared memory, and the tensor copies that fill it (boxes.c).
+ * Private to the engine. */
 #ifndef LILAC_ENGINE_BOXES_H
 #define LILAC_ENGINE_BOXES_H
 
 #include "emit.h"
 
-/* Do tensor copies execute all accesses through this parameter, a descriptor? All of them are loads of
- * whole blocks, and one is in a loop with a matrix product. */
+/* Do tensor copies execute all accesses through this parameter, a descriptor? All of them are loads
+ * of whole blocks, and one is in a loop with a matrix product. */
 bool lilac_box_is_copied(const lilac_tile_value *parameter, const lilac_target *target);
-/* The box that a load reads: its operand, a lilac.tensor_box; NULL: the load reads through pointers. */
+/* The box that a load reads: its operand, a lilac.tensor_box; NULL: the load reads through
+ * pointers. */
 lilac_tile_value *lilac_box_of(const lilac_tile_op *load);
 /* The memory that the copies of a block write: one buffer, mutable. */
 const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_value *box);
 
-/* `count` mbarriers that complete a phase with one arrival and the bytes that it announces; removes them,
- * where no thread waits any more. */
+/* `count` mbarriers that complete a phase with one arrival and the bytes that it announces; removes
+ * them, where no thread waits any more. */
 lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t count);
 void lilac_box_remove_barriers(const lilac_emitter *e, lilac_tile_value *barriers, uint32_t count);
 /* One of them. */

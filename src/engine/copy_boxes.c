@@ -1,5 +1,5 @@
-/* copy_boxes: the loads of a tensor descriptor's blocks that pipeline_loops has left become tensor copies, and
- * the descriptors' parts leave the function.
+/* copy_boxes: the loads of a tensor descriptor's blocks that pipeline_loops has left become tensor
+ * copies, and the descriptors' parts leave the function.
  *
  *     %t = lilac.tensor_box %d[%y, %x]               %bar = ttg.local_alloc            one mbarrier
  *     %a = tt.load %pointers, %mask, %zero, %t       ttng.init_barrier %bar, 1
@@ -9,8 +9,8 @@
  *                                                    ttng.wait_barrier %bar, 0
  *                                                    %a = ttg.local_load %m
  *
- * The pointers and the mask of such a load told earlier passes how the block lies in global memory; nothing
- * computes them any more. */
+ * The pointers and the mask of such a load told earlier passes how the block lies in global memory;
+ * nothing computes them any more. */
 #include "boxes.h"
 #include "descriptors.h"
 
@@ -30,15 +30,16 @@ static void copy(lilac_tile_module *module, lilac_tile_op *load, lilac_tile_valu
     const lilac_tile_type *type = lilac_box_memory(module, box);
     const lilac_tile_type *i1 = lilac_tile_scalar(module, LILAC_I1),
                           *i32 = lilac_tile_scalar(module, LILAC_I32);
-    lilac_tile_value *memory = lilac_emit(&e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, type, 0, NULL)->results;
+    lilac_tile_value *memory =
+        lilac_emit(&e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, type, 0, NULL)->results;
     lilac_tile_value *barriers = lilac_box_make_barriers(&e, 1);
     lilac_tile_value *zero = lilac_emit_integer(&e, i32, 0), *yes = lilac_emit_integer(&e, i1, 1);
     lilac_tile_value *barrier = lilac_box_barrier(&e, barriers, zero);
     lilac_box_expect(&e, barrier, bytes_of(type), yes);
     lilac_box_start(&e, box, memory, barrier, yes);
     lilac_box_wait(&e, barrier, zero);
-    lilac_tile_value *loaded = lilac_emit_unary(&e, LILAC_TILE_OP_TTG_LOCAL_LOAD,
-                                                load->results[0].type, memory);
+    lilac_tile_value *loaded =
+        lilac_emit_unary(&e, LILAC_TILE_OP_TTG_LOCAL_LOAD, load->results[0].type, memory);
     loaded->name = load->results[0].name;
     lilac_tile_replace_uses(&load->results[0], loaded);
     lilac_box_remove_barriers(&e, barriers, 1);
@@ -92,8 +93,8 @@ static bool is_marked(const lilac_tile_attributes *attributes) {
     return lilac_tile_find(attributes, "lilac.tensor_map") != NULL;
 }
 
-/* Removes the parts behind each tensor map from the parameters. What still uses one is passed on by a loop
- * that nothing reads. */
+/* Removes the parts behind each tensor map from the parameters. What still uses one is passed on by
+ * a loop that nothing reads. */
 static void remove_parts(lilac_tile_function *f) {
     const lilac_emitter e = {f->module, f->body->first->first};
     uint32_t kept = 0, parts = 0;

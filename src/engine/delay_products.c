@@ -1,5 +1,5 @@
-/* delay_products: a product of what this iteration computed is executed in the next one, so that tensor
- * cores work while this iteration computes.
+/* delay_products: a product of what this iteration computed is executed in the next one, so that
+ * tensor cores work while this iteration computes.
  *
  *     scf.for … iter_args(%o = 0, %slot) {          scf.for … iter_args(%f = 0, %slot, %q = 0, %b = 0, %before) {
  *       %s = product of %ring_k[%slot]                %o = wait %f
@@ -12,16 +12,17 @@
  *                                                   }
  *                                                   the same with the last %p and %a
  *
- * In attention the softmax of an iteration then overlaps with the product of the iteration before. The
- * product stays in flight over the back edge, because ptxas moves a wait within a body as early as it can.
- * For the same reason what is carried is %p and not %t, whose registers the product still reads. No sum
- * changes: the products are added in the same order. The first iteration adds a product of zeros, for which
- * a buffer of the ring is filled with zeros.
+ * In attention the softmax of an iteration then overlaps with the product of the iteration before.
+ * The product stays in flight over the back edge, because ptxas moves a wait within a body as early
+ * as it can. For the same reason what is carried is %p and not %t, whose registers the product
+ * still reads. No sum changes: the products are added in the same order. The first iteration adds a
+ * product of zeros, for which a buffer of the ring is filled with zeros.
  *
- * A product is delayed if its sum starts from +0 and is otherwise used only to be scaled, its first operand is
- * in registers and is computed from another product of the iteration, and its second operand is a loaded
- * tile. pipeline_loops gives the rings one buffer more, which keeps the tile of the iteration before, puts
- * the loop into a conditional (products.c says why), and marks the product (lilac.delayed). */
+ * A product is delayed if its sum starts from +0 and is otherwise used only to be scaled, its first
+ * operand is in registers and is computed from another product of the iteration, and its second
+ * operand is a loaded tile. pipeline_loops gives the rings one buffer more, which keeps the tile of
+ * the iteration before, puts the loop into a conditional (products.c says why), and marks the
+ * product (lilac.delayed). */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -92,8 +93,8 @@ static lilac_tile_value *source_of(const lilac_tile_op *loop, lilac_tile_value *
     return value;
 }
 
-/* The scale if the accumulator is the product of the sum and something else, which nothing else uses;
- * NULL otherwise. */
+/* The scale if the accumulator is the product of the sum and something else, which nothing else
+ * uses; NULL otherwise. */
 static lilac_tile_value *scale_of(const lilac_tile_op *loop, const lilac_tile_value *accumulator,
                                   const lilac_tile_value *sum) {
     const lilac_tile_op *op = accumulator->op;
@@ -144,8 +145,7 @@ static lilac_tile_value *view(const delay *d, const lilac_tile_value *memory,
                               lilac_tile_value *index, lilac_tile_op *place) {
     const lilac_tile_op *op = memory->op;
     const bool takes_buffer = op->code == LILAC_TILE_OP_TTG_MEMDESC_INDEX;
-    lilac_tile_value *inner =
-        takes_buffer ? index : view(d, op->operands[0].value, index, place);
+    lilac_tile_value *inner = takes_buffer ? index : view(d, op->operands[0].value, index, place);
     lilac_tile_op *copy = lilac_tile_clone(d->module, op);
     lilac_tile_set_operand(copy, takes_buffer ? 1 : 0, inner);
     lilac_tile_insert_before(place, copy);
@@ -202,12 +202,11 @@ static void clear_last(const delay *d, const lilac_tile_value *memory, lilac_til
         &lilac_engine_make_constant(d->module, d->loop, type, 0)->results[0],
         view(d, &index->results[0], last, d->loop)};
     (void)make(d, LILAC_TILE_OP_TTG_LOCAL_STORE, 2, operands, NULL, d->loop);
-    lilac_tile_op *fence =
-        make(d, LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED, 0, NULL, NULL, d->loop);
-    const lilac_tile_attribute own_block = {
-        .kind = LILAC_TILE_ATTR_BOOL,
-        .name = lilac_intern_string(d->module->context, "bCluster"),
-        .type = lilac_tile_scalar(d->module, LILAC_I1)};
+    lilac_tile_op *fence = make(d, LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED, 0, NULL, NULL, d->loop);
+    const lilac_tile_attribute own_block = {.kind = LILAC_TILE_ATTR_BOOL,
+                                            .name =
+                                                lilac_intern_string(d->module->context, "bCluster"),
+                                            .type = lilac_tile_scalar(d->module, LILAC_I1)};
     lilac_tile_set_attribute(d->module, &fence->attributes, &own_block);
 }
 
@@ -278,15 +277,16 @@ typedef struct delayed {
     lilac_tile_value *carried[3]; /* sources of the first operand and of the scale, the slot */
 } delayed;
 
-/* The product with the carried values of the iteration before: its first operand is converted before
- * `early`, the rest is before `place`. */
+/* The product with the carried values of the iteration before: its first operand is converted
+ * before `early`, the rest is before `place`. */
 static lilac_tile_op *execute(const delay *d, const delayed *p, lilac_tile_value *sum,
                               lilac_tile_value *const *values, lilac_tile_op *early,
                               lilac_tile_op *place) {
     const lilac_tile_op *multiply = p->op->operands[2].value->op;
     lilac_tile_value *a = convert(d, p->op->operands[0].value, values[0], early);
     lilac_tile_value *factors[2] = {sum, sum};
-    factors[multiply->operands[0].value == p->scale ? 0 : 1] = convert(d, p->scale, values[1], place);
+    factors[multiply->operands[0].value == p->scale ? 0 : 1] =
+        convert(d, p->scale, values[1], place);
     lilac_tile_value *operands[3] = {a, view(d, p->op->operands[1].value, values[2], place),
                                      &again(d, multiply, 2, factors, place)->results[0]};
     return again(d, p->op, 3, operands, place);
@@ -304,7 +304,8 @@ static void delay_product(const delay *d, lilac_tile_op *op) {
     lilac_tile_value *inits[3], *arguments[3], *results[3];
     for (uint32_t i = 0; i < 3; i++) {
         const int64_t value = i == 2 ? index->operands[0].value->type->shape[0] - 1 : 0;
-        inits[i] = &lilac_engine_make_constant(d->module, loop, p.carried[i]->type, value)->results[0];
+        inits[i] =
+            &lilac_engine_make_constant(d->module, loop, p.carried[i]->type, value)->results[0];
     }
     clear_last(d, op->operands[1].value, inits[2]);
     const uint32_t added = lilac_tile_carried_count(loop);

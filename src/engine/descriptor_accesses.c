@@ -351,10 +351,11 @@ static lilac_tile_value *make_box(const access *a) {
     for (uint32_t d = 0; d < a->block_rank; d++) {
         operands[1 + d] = lilac_tile_operand(a->op, 1 + d);
     }
-    return a->d->map == NULL ? NULL
-                             : lilac_emit(&a->e, LILAC_TILE_OP_LILAC_TENSOR_BOX,
-                                          lilac_tile_token(a->e.module), 1 + a->block_rank, operands)
-                                   ->results;
+    return a->d->map == NULL
+               ? NULL
+               : lilac_emit(&a->e, LILAC_TILE_OP_LILAC_TENSOR_BOX, lilac_tile_token(a->e.module),
+                            1 + a->block_rank, operands)
+                     ->results;
 }
 
 static lilac_tile_op *put_one_load(access *a, const lilac_tile_type *type,

@@ -117,7 +117,8 @@ void lilac_descriptor_expand_parameters(lilac_tile_function *f, lilac_descriptor
     uint32_t count = 0;
     for (uint32_t i = 0; i < f->parameter_count; i++) {
         const lilac_tile_type *type = f->parameters[i]->type;
-        count += type->kind == LILAC_TILE_DESCRIPTOR ? 2 * type->element->rank + 3 : 1; /* at most */
+        count +=
+            type->kind == LILAC_TILE_DESCRIPTOR ? 2 * type->element->rank + 3 : 1; /* at most */
     }
     if (count == f->parameter_count) {
         return;

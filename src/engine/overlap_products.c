@@ -5,12 +5,13 @@
  *     a use of %d                                   %w = ttng.warp_group_dot_wait %d {pendings = 0}
  *                                                   a use of %w
  *
- * Products complete in order, so a wait for one counts the later ones that may stay. At the end of its
- * block no product is in flight. A store to memory, or the end of an operand's memory, waits for all.
- * A copy that pipeline_loops started writes buffers that no product of the iteration reads.
+ * Products complete in order, so a wait for one counts the later ones that may stay. At the end of
+ * its block no product is in flight. A store to memory, or the end of an operand's memory, waits
+ * for all. A copy that pipeline_loops started writes buffers that no product of the iteration
+ * reads.
  *
- * A fence that another one follows, before any product, orders nothing that the later one does not. Behind a
- * fence and before the next store is a barrier of the block, so it is removed. */
+ * A fence that another one follows, before any product, orders nothing that the later one does not.
+ * Behind a fence and before the next store is a barrier of the block, so it is removed. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -34,8 +35,8 @@ static void set_number(const overlap *o, lilac_tile_op *op, const char *name, in
     lilac_tile_set_attribute(o->module, &op->attributes, &attribute);
 }
 
-/* Waits, before `place`, for the first `count` products in flight. A product that nothing separates from
- * its wait stays as it was. */
+/* Waits, before `place`, for the first `count` products in flight. A product that nothing separates
+ * from its wait stays as it was. */
 static void wait_for(overlap *o, uint32_t count, lilac_tile_op *place) {
     lilac_tile_value *values[MOST_FLYING];
     const lilac_tile_type *types[MOST_FLYING];
@@ -173,8 +174,8 @@ static void visit_region(overlap *o, lilac_tile_region *region) {
 
 /* ---- fences ----------------------------------------------------------------------------- */
 
-/* May the operation be between two fences of which the second one is enough? It reads nothing by the async
- * proxy and passes nothing on to other programs. */
+/* May the operation be between two fences of which the second one is enough? It reads nothing by
+ * the async proxy and passes nothing on to other programs. */
 static bool is_ordinary(const lilac_tile_op *op) {
     const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
     return (op->region_count == 0 && (traits & LILAC_TILE_PURE) != 0) ||

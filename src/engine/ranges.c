@@ -6,23 +6,25 @@
  *     %x     = arith.addi %first, %range           [0, 2^31 - 1]
  *     %row   = arith.remsi %x, 768                 [0, 767]
  *
- * The column `range` of operations.def names the function of each operation. Arithmetic that may wrap
- * has an unknown result, with one exception, which the axis facts make too: products and sums of program
- * ids, numbers of programs and constants up to MOST_FACTOR do not overflow, since a launch has no element
- * with a number of 2^31 or more where its indices have 32 bits.
+ * The column `range` of operations.def names the function of each operation. Arithmetic that may
+ * wrap has an unknown result, with one exception, which the axis facts make too: products and sums
+ * of program ids, numbers of programs and constants up to MOST_FACTOR do not overflow, since a
+ * launch has no element with a number of 2^31 or more where its indices have 32 bits.
  *
- * Sweeps over the function find the ranges of what loops carry, the least that contain the first value and
- * the next ones. After PRECISE_SWEEPS sweeps, a bound that still changes becomes 0 or that of the type.
+ * Sweeps over the function find the ranges of what loops carry, the least that contain the first
+ * value and the next ones. After PRECISE_SWEEPS sweeps, a bound that still changes becomes 0 or
+ * that of the type.
  *
- * Conditions narrow the ranges of their operands where they hold: an assertion or assumption up to the end
- * of its block, that of scf.if in its regions, that of scf.while in its second region and for its results.
+ * Conditions narrow the ranges of their operands where they hold: an assertion or assumption up to
+ * the end of its block, that of scf.if in its regions, that of scf.while in its second region and
+ * for its results.
  *
  *     scf.while (%x = %c0) { %c = arith.cmpi slt, %x, %n    scf.condition(%c) %x }
  *     do { ^bb0(%y):                                        [0, 2^31 - 2]
  *       %z = arith.addi %y, 1   scf.yield %z }              [1, 2^31 - 1]
  *
- * A range is meaningful for elements that are defined. Divisions by zero and shifts by the width or more
- * are not. */
+ * A range is meaningful for elements that are defined. Divisions by zero and shifts by the width or
+ * more are not. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -518,8 +520,9 @@ static void carry(lilac_range_walk *walk, const lilac_tile_value *value, lilac_r
     *range = joined;
 }
 
-/* The largest number below `upper` that the counter of a loop reaches. From one lower bound in steps of
- * one number it reaches lower + i * step only; a smaller upper bound gives a smaller last value. */
+/* The largest number below `upper` that the counter of a loop reaches. From one lower bound in
+ * steps of one number it reaches lower + i * step only; a smaller upper bound gives a smaller last
+ * value. */
 static int64_t last_value(lilac_range lower, lilac_range upper, lilac_range step) {
     const uint64_t span = (uint64_t)upper.high - 1 - (uint64_t)lower.low;
     const bool exact = lower.low == lower.high && step.low == step.high;

@@ -1,5 +1,5 @@
-/* rotate_products: what a product of the next iteration needs is computed in this one, so that tensor
- * cores and the other units work at the same time.
+/* rotate_products: what a product of the next iteration needs is computed in this one, so that
+ * tensor cores and the other units work at the same time.
  *
  *     scf.for … iter_args(%pk = %k0) {              %s0 = product of iteration 0
  *       %s = a product of loads from %pk            scf.for … iter_args(%pk = %k0, %s = %s0) {
@@ -15,10 +15,11 @@
  *     later product comes, if delay_products cannot delay the later product
  *     the first operand of a product, in registers, if it is computed from a load (weights of few bits)
  *
- * Everything that they need must be pure operations, loads and memory for loaded tensors, and depend on
- * carried values only through such operations (pointers that advance). Loads of the iteration after the last
- * one are masked off. Nothing in the body may write global memory. The original operations of the body are
- * replaced by those of the next iteration. overlap_products then delays the waits. */
+ * Everything that they need must be pure operations, loads and memory for loaded tensors, and
+ * depend on carried values only through such operations (pointers that advance). Loads of the
+ * iteration after the last one are masked off. Nothing in the body may write global memory. The
+ * original operations of the body are replaced by those of the next iteration. overlap_products
+ * then delays the waits. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -30,9 +31,9 @@ typedef struct rotation {
     lilac_tile_function *function;
     lilac_tile_op *loop;
     lilac_arena *arena;
-    bool *needed;         /* by value id: the rotated value is computed from it */
-    uint32_t count;       /* operations of the slice */
-    lilac_tile_op **ops;  /* in the order of the body */
+    bool *needed;        /* by value id: the rotated value is computed from it */
+    uint32_t count;      /* operations of the slice */
+    lilac_tile_op **ops; /* in the order of the body */
     bool has_load;
     bool delays; /* delay_products can delay a product of the loop */
     int64_t step;
@@ -92,8 +93,8 @@ static bool mark(rotation *r, lilac_tile_value *value) {
     return true;
 }
 
-/* The allocation that a fence is for: the one in front of it, perhaps with transpositions of the memory
- * between them. NULL: none. */
+/* The allocation that a fence is for: the one in front of it, perhaps with transpositions of the
+ * memory between them. NULL: none. */
 static const lilac_tile_op *fenced_memory(const lilac_tile_op *op) {
     const lilac_tile_op *memory = op->previous;
     if (op->code != LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED) {
@@ -184,8 +185,7 @@ static void mask_load(const rotation *r, lilac_tile_op *load, lilac_tile_value *
     }
     if (lilac_tile_operand(load, 1) != NULL) {
         lilac_tile_value *both[2] = {lilac_tile_operand(load, 1), operands[1]};
-        operands[1] =
-            &make(r, LILAC_TILE_OP_ARITH_ANDI, 2, both, both[0]->type, load)->results[0];
+        operands[1] = &make(r, LILAC_TILE_OP_ARITH_ANDI, 2, both, both[0]->type, load)->results[0];
     }
     if (lilac_tile_operand(load, 2) != NULL) {
         operands[count++] = lilac_tile_operand(load, 2);
@@ -215,8 +215,8 @@ static lilac_tile_value *first_iteration(const rotation *r, lilac_tile_value *va
         lilac_tile_map(mapping, lilac_tile_iteration_argument(loop, i), lilac_tile_init(loop, i));
     }
     const bool is_unsigned = lilac_tile_find(&loop->attributes, "unsignedCmp") != NULL;
-    lilac_tile_value *exists = below(r, lilac_tile_lower_bound(loop), lilac_tile_upper_bound(loop),
-                                     is_unsigned, loop);
+    lilac_tile_value *exists =
+        below(r, lilac_tile_lower_bound(loop), lilac_tile_upper_bound(loop), is_unsigned, loop);
     lilac_tile_value *made = copy_slice(r, mapping, exists, value, loop);
     lilac_tile_mapping_destroy(mapping);
     return made;
@@ -251,8 +251,7 @@ static void map_next(const rotation *r, lilac_tile_mapping *mapping, lilac_tile_
     for (uint32_t i = 0; i < count; i++) {
         lilac_tile_value *argument = lilac_tile_iteration_argument(r->loop, i);
         if (r->needed[argument->id]) {
-            lilac_tile_map(mapping, argument,
-                           lilac_tile_mapped(now, lilac_tile_next(r->loop, i)));
+            lilac_tile_map(mapping, argument, lilac_tile_mapped(now, lilac_tile_next(r->loop, i)));
         }
     }
     lilac_tile_mapping_destroy(now);
@@ -309,8 +308,7 @@ static void rotate(rotation *r, lilac_tile_value *value, lilac_tile_op *first) {
     lilac_tile_value *left[2] = {lilac_tile_upper_bound(loop), counter};
     /* counter + step < upper without overflow: upper - counter is positive, as an unsigned number */
     lilac_tile_op *rest = make(r, LILAC_TILE_OP_ARITH_SUBI, 2, left, counter->type, first);
-    lilac_tile_value *exists =
-        below(r, lilac_tile_step(loop), &rest->results[0], true, first);
+    lilac_tile_value *exists = below(r, lilac_tile_step(loop), &rest->results[0], true, first);
     map_next(r, mapping, first);
     lilac_tile_map(mapping, counter, next);
     lilac_tile_value *made = copy_slice(r, mapping, exists, value, first);

@@ -9,14 +9,16 @@
  *                                                     scf.yield %t
  *                                                   }
  *
- * In attention with a causal mask, or with a length that is no multiple of the tile, the mask changes
- * something in few iterations only, but costs two or three instructions for each element in all of them.
+ * In attention with a causal mask, or with a length that is no multiple of the tile, the mask
+ * changes something in few iterations only, but costs two or three instructions for each element in
+ * all of them.
  *
- * A mask may be a conjunction of comparisons. Their operands are sums of uniform scalars, ranges and constants
- * of type i32. Their bounds are computed in 64 bits. A sum of 32 bits that wraps is no bound, so the branch is taken only where the
- * bounds are numbers of 32 bits. Only masks in loops with products of matrices that have LEAST elements in
- * a thread: elsewhere memory binds. And not those of MOST elements or more: where the branches meet, ptxas keeps
- * the scores and the result in different registers, and there are not twice as many. */
+ * A mask may be a conjunction of comparisons. Their operands are sums of uniform scalars, ranges
+ * and constants of type i32. Their bounds are computed in 64 bits. A sum of 32 bits that wraps is
+ * no bound, so the branch is taken only where the bounds are numbers of 32 bits. Only masks in
+ * loops with products of matrices that have LEAST elements in a thread: elsewhere memory binds. And
+ * not those of MOST elements or more: where the branches meet, ptxas keeps the scores and the
+ * result in different registers, and there are not twice as many. */
 #include "emit.h"
 
 #include <lilac/tile_loops.h>
@@ -99,7 +101,8 @@ static bool read_comparison(const lilac_tile_op *op, lilac_tile_value **larger,
     static const struct {
         const char *name;
         bool exchanged, strict;
-    } known[] = {{"sge", false, false}, {"sgt", false, true}, {"sle", true, false}, {"slt", true, true}};
+    } known[] = {
+        {"sge", false, false}, {"sgt", false, true}, {"sle", true, false}, {"slt", true, true}};
     for (uint32_t i = 0; predicate != NULL && i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(predicate->text, known[i].name) == 0) {
             *larger = op->operands[known[i].exchanged ? 1 : 0].value;
@@ -145,7 +148,8 @@ static bool add_conditions(condition *conditions, uint32_t *count, const lilac_t
     }
     c->larger = c->smaller = (bounds){0};
     (*count)++;
-    return add_bounds(&c->larger, larger, MOST_DEPTH) && add_bounds(&c->smaller, smaller, MOST_DEPTH);
+    return add_bounds(&c->larger, larger, MOST_DEPTH) &&
+           add_bounds(&c->smaller, smaller, MOST_DEPTH);
 }
 
 static bool has_product(const lilac_tile_block *body) {
@@ -190,15 +194,14 @@ static lilac_tile_op *append_yield(const skipping *s, lilac_tile_block *block,
 /* Is the comparison true for all elements? */
 static lilac_tile_value *emit_test(const lilac_emitter *e, const condition *c) {
     const lilac_tile_type *wide = lilac_tile_scalar(e->module, LILAC_I64);
-    lilac_tile_value *tests[3] = {
-        lilac_emit_compare(e, c->strict ? "sgt" : "sge", emit_bound(e, &c->larger, false),
-                           emit_bound(e, &c->smaller, true)),
-        lilac_emit_compare(e, "sle", emit_bound(e, &c->larger, true),
-                           lilac_emit_integer(e, wide, INT32_MAX)),
-        lilac_emit_compare(e, "sge", emit_bound(e, &c->smaller, false),
-                           lilac_emit_integer(e, wide, INT32_MIN))};
-    lilac_tile_value *both =
-        lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, tests[0], tests[1]);
+    lilac_tile_value *tests[3] = {lilac_emit_compare(e, c->strict ? "sgt" : "sge",
+                                                     emit_bound(e, &c->larger, false),
+                                                     emit_bound(e, &c->smaller, true)),
+                                  lilac_emit_compare(e, "sle", emit_bound(e, &c->larger, true),
+                                                     lilac_emit_integer(e, wide, INT32_MAX)),
+                                  lilac_emit_compare(e, "sge", emit_bound(e, &c->smaller, false),
+                                                     lilac_emit_integer(e, wide, INT32_MIN))};
+    lilac_tile_value *both = lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, tests[0], tests[1]);
     return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, both, tests[2]);
 }
 
@@ -235,8 +238,8 @@ static void visit_select(skipping *s, lilac_tile_op *op) {
 
 static void visit_region(skipping *s, lilac_tile_region *region) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
-        const bool loop = region->parent != NULL && lilac_tile_is_loop(region->parent) &&
-                          has_product(block);
+        const bool loop =
+            region->parent != NULL && lilac_tile_is_loop(region->parent) && has_product(block);
         for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
             next = op->next;
             for (uint32_t r = 0; r < op->region_count; r++) {

@@ -379,8 +379,8 @@ static lower_function_type find_lowering(const lilac_tile_op *op) {
 static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, lower_function_type lower) {
     bool takes_memory = lower == lilac_lower_shared_memory || lower == lilac_lower_async_copy ||
                         lower == lilac_lower_control || lower == lilac_lower_warp_group_dot ||
-                        lower == lilac_lower_warp_group_dot_wait ||
-                        lower == lilac_lower_mbarrier || lower == lilac_lower_tensor_copy;
+                        lower == lilac_lower_warp_group_dot_wait || lower == lilac_lower_mbarrier ||
+                        lower == lilac_lower_tensor_copy;
     for (uint32_t i = 0; i < op->operand_count && !takes_memory; i++) {
         const lilac_tile_type *type = op->operands[i].value->type;
         if (!is_reference(type)) {

@@ -20,11 +20,11 @@
  * went: all of it together takes no longer than the sets can grow.
  *
  * Scope. A barrier of mask M makes those warps wait for each other whose numbers agree in the bits
- * of M: 0 is the whole block, all bits each warp by itself, and a group barrier's shared_partition says
- * it. Accesses are distinguished by their promises (simt.h): two of one promise with shared_partition A
- * meet only in warps that agree in A, so that barriers with M ⊆ A order them; two of different ones
- * need M = 0. A barrier that is narrower than a pair needs counts as if it did order the pair,
- * until one at least as wide does too: several such may make up a wide one.
+ * of M: 0 is the whole block, all bits each warp by itself, and a group barrier's shared_partition
+ * says it. Accesses are distinguished by their promises (simt.h): two of one promise with
+ * shared_partition A meet only in warps that agree in A, so that barriers with M ⊆ A order them;
+ * two of different ones need M = 0. A barrier that is narrower than a pair needs counts as if it
+ * did order the pair, until one at least as wide does too: several such may make up a wide one.
  *
  * Asynchronous copies. A copy writes at some time between its start and the wait of its thread that
  * completes it, so it is two events:
@@ -42,20 +42,22 @@
  * no group less than all. A wait that leaves groups incomplete may complete any of what is grouped
  * and may leave it incomplete.
  *
- * A bulk store is an access where it starts, and one of any byte that is pending from each wait on that
- * may complete it. A bulk load is a write that is coming where it starts. Nothing is pending afterwards: the
- * wait at its mbarrier, which all threads execute, orders its write, and no barrier does before. A fence of the async proxy is
- * ordered by the barrier behind it, even where a barrier before it orders the stores that it fences: it
- * is such an access too. A wgmma reads any byte where it is issued, and is a read of any byte that is
- * pending from each wgmma.wait on.
+ * A bulk store is an access where it starts, and one of any byte that is pending from each wait on
+ * that may complete it. A bulk load is a write that is coming where it starts. Nothing is pending
+ * afterwards: the wait at its mbarrier, which all threads execute, orders its write, and no barrier
+ * does before. A fence of the async proxy is ordered by the barrier behind it, even where a barrier
+ * before it orders the stores that it fences: it is such an access too. A wgmma reads any byte
+ * where it is issued, and is a read of any byte that is pending from each wgmma.wait on.
  *
- * Mbarriers. Their init and invalidation write their bytes and all other operations read them, so that a
- * barrier between the init and the uses stays. The order that arrivals and waits add is not used: a pair of
- * accesses that it orders counts as a conflict. A cp.async may complete at any of these operations, and
- * none completes it for certain: it is a write that is pending behind each of them, and still incomplete.
+ * Mbarriers. Their init and invalidation write their bytes and all other operations read them, so
+ * that a barrier between the init and the uses stays. The order that arrivals and waits add is not
+ * used: a pair of accesses that it orders counts as a conflict. A cp.async may complete at any of
+ * these operations, and none completes it for certain: it is a write that is pending behind each of
+ * them, and still incomplete.
  *
- * Kernels with several programs keep all their barriers. So do kernels with a multicast load: it writes
- * the memory of blocks that are elsewhere in the program, and the graph has one path for all blocks.
+ * Kernels with several programs keep all their barriers. So do kernels with a multicast load: it
+ * writes the memory of blocks that are elsewhere in the program, and the graph has one path for all
+ * blocks.
  *
  * A set holds a bit for each promise, read and written apart. Only barriers for shared memory
  * (LILAC_SIMT_SHARED_ONLY) are taken away; all others are there to stay, and order. */

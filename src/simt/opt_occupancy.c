@@ -7,8 +7,8 @@
  * the assembler uses all registers that this number of blocks allows if the schedule gets shorter.
  * Four kinds of kernels get a number; all others, and clusters, get none.
  *
- * Kernels with barriers, of blocks of several warps. The assembler may use one register more than leaves
- * space for another block:
+ * Kernels with barriers, of blocks of several warps. The assembler may use one register more than
+ * leaves space for another block:
  *
  *     66 registers of 512 threads    1 block of 65536 / (72 · 512)
  *     64 registers                   2 blocks
@@ -21,12 +21,14 @@
  * one, unless it is close to the most that a multiprocessor holds: there another block gains
  * little, and a register too few costs much.
  *
- * Products of wgmma, of blocks with an eighth of the most warps. All warps of a block wait for copies,
- * for barriers and for products at about the same time; a second block then uses the tensor cores, and its
- * loop runs while this block stores its results. Two blocks are worth a few registers that the assembler would
- * rather have: it takes 130 to 160 of them for loops that need no more than the 128 that two blocks of 8 warps
- * leave. If the estimate exceeds what two blocks leave by at most a fifth, the kernel gets two. Products of products, such as attention, are left alone: their
- * accumulators and operands cannot be spilled while they are in flight, and a limit would serialise them.
+ * Products of wgmma, of blocks with an eighth of the most warps. All warps of a block wait for
+ * copies, for barriers and for products at about the same time; a second block then uses the tensor
+ * cores, and its loop runs while this block stores its results. Two blocks are worth a few
+ * registers that the assembler would rather have: it takes 130 to 160 of them for loops that need
+ * no more than the 128 that two blocks of 8 warps leave. If the estimate exceeds what two blocks
+ * leave by at most a fifth, the kernel gets two. Products of products, such as attention, are left
+ * alone: their accumulators and operands cannot be spilled while they are in flight, and a limit
+ * would serialise them.
  *
  * Kernels that stream through loops. To save registers the assembler separates the loads of one
  * iteration:
@@ -39,23 +41,26 @@
  * Then a thread waits for memory twice in each iteration. Where few blocks run, nothing hides that,
  * and the number of blocks of the launch is not known here. The kernel gets the number of blocks
  * that fit with all loads of one iteration in flight (bench/results has the effect on an H200).
- * Fewer blocks are also fewer warps for arithmetic, which needs about five eighths of the most warps
- * to have no gaps: if the pipes are busy for a share of the time that memory is, the warps must not
- * fall below that share of five eighths. Close to the most blocks no number is given, as above.
+ * Fewer blocks are also fewer warps for arithmetic, which needs about five eighths of the most
+ * warps to have no gaps: if the pipes are busy for a share of the time that memory is, the warps
+ * must not fall below that share of five eighths. Close to the most blocks no number is given, as
+ * above.
  *
  * The same holds for code without loops and barriers in which at least ROW loads come after
  * exchanges between lanes, such as weights after the sum of a row: with registers for them the
  * assembler issues these loads first.
  *
- * Straight-line code of whose blocks the registers hold at most an eighth of the most warps. Such blocks
- * leave gaps in the pipes, and a block that is alone overlaps its loads with nothing. Let w be the time that
- * the pipes need without gaps, and s that of the spills with another block: a store and a load for each word
- * that is too many in the order of the text or, if that is more, in the order of the uses. With b blocks of n
- * warps, of the `full` that have no gaps, arithmetic needs
+ * Straight-line code of whose blocks the registers hold at most an eighth of the most warps. Such
+ * blocks leave gaps in the pipes, and a block that is alone overlaps its loads with nothing. Let w
+ * be the time that the pipes need without gaps, and s that of the spills with another block: a
+ * store and a load for each word that is too many in the order of the text or, if that is more, in
+ * the order of the uses. With b blocks of n warps, of the `full` that have no gaps, arithmetic
+ * needs
  *
  *     w · full / (b · n)     instead     (w + s) · full / ((b + 1) · n)
  *
- * If the first one exceeds the time of memory and the second is a fifth less, the kernel gets b + 1 blocks.
+ * If the first one exceeds the time of memory and the second is a fifth less, the kernel gets b + 1
+ * blocks.
  */
 #include "internal.h"
 
@@ -182,8 +187,8 @@ static bool is_near_most(const lilac_simt_kernel *kernel, uint32_t blocks) {
     return 4 * blocks * kernel->num_warps > 3 * kernel->module->arch->resident_warps;
 }
 
-/* The resident blocks whose warps divide evenly among the partitions. The assembler limits registers to what
- * the fullest partition has: 21 blocks of one warp have the registers of 24. */
+/* The resident blocks whose warps divide evenly among the partitions. The assembler limits
+ * registers to what the fullest partition has: 21 blocks of one warp have the registers of 24. */
 static uint32_t even_blocks(const lilac_simt_kernel *kernel, uint32_t pressure) {
     const uint32_t warps = lilac_simt_resident_blocks(kernel, pressure) * kernel->num_warps;
     return warps / PARTITIONS * PARTITIONS / kernel->num_warps;
@@ -224,8 +229,8 @@ static bool has_loops(const lilac_simt_body *body) {
     return false;
 }
 
-/* The largest number of 32-bit registers of a thread, up to `words`, with which this number of blocks is
- * resident; 0: there is none. */
+/* The largest number of 32-bit registers of a thread, up to `words`, with which this number of
+ * blocks is resident; 0: there is none. */
 static uint32_t words_for(const lilac_simt_kernel *kernel, uint32_t blocks, uint32_t words) {
     while (words > 0 && lilac_simt_resident_blocks(kernel, words) < blocks) {
         words--;
@@ -233,7 +238,8 @@ static uint32_t words_for(const lilac_simt_kernel *kernel, uint32_t blocks, uint
     return words;
 }
 
-/* More blocks than the registers suffice for, where few warps leave gaps that cost more than spills. */
+/* More blocks than the registers suffice for, where few warps leave gaps that cost more than
+ * spills. */
 static uint32_t with_spills(const lilac_simt_kernel *kernel) {
     const lilac_arch *arch = kernel->module->arch;
     const uint32_t full = 5 * arch->resident_warps / 8;
@@ -258,8 +264,8 @@ static bool is_product(const lilac_simt_instruction *i) {
     return i != NULL && i->code == LILAC_SIMT_OP_WGMMA;
 }
 
-/* The registers that the products of wgmma of one body may have at the same time: accumulators, once for the
- * products that add to the same ones, and operands; the most of all bodies. */
+/* The registers that the products of wgmma of one body may have at the same time: accumulators,
+ * once for the products that add to the same ones, and operands; the most of all bodies. */
 static uint32_t product_registers(const lilac_simt_kernel *kernel, const lilac_simt_body *body) {
     uint32_t own = 0, most = 0;
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {

@@ -10,9 +10,9 @@
  *     }                                               cp.async [%s + 512], (%q2)
  *                                                   }
  *
- * A chain of sums makes each address wait for the one before it, and its registers for the copy that
- * reads them (opt_share_increments.c). Conjunctions of conditions likewise: the part that changes is
- * computed once for all copies. A loop with one copy stays as it is. */
+ * A chain of sums makes each address wait for the one before it, and its registers for the copy
+ * that reads them (opt_share_increments.c). Conjunctions of conditions likewise: the part that
+ * changes is computed once for all copies. A loop with one copy stays as it is. */
 #include "internal.h"
 
 #include <string.h>
@@ -88,8 +88,8 @@ static bool is_behind(const instruction *i, const instruction *place) {
     return place != NULL;
 }
 
-/* The same in the body, in front of `place`; once for each pair of values. Copies need not be in the
- * order of their addresses: what was made for an earlier copy may be behind `place`. */
+/* The same in the body, in front of `place`; once for each pair of values. Copies need not be in
+ * the order of their addresses: what was made for an earlier copy may be behind `place`. */
 static lilac_simt_value make_inside(splitting *s, uint16_t code, lilac_simt_value a,
                                     lilac_simt_value b, instruction *place) {
     const pair *known = find_pair(s, a, b);
@@ -114,10 +114,9 @@ static parts split_shift(splitting *s, lilac_simt_value value, const instruction
         return (parts){true, 0, value};
     }
     instruction *place = s->kernel->values[value].definition;
-    return (parts){true,
-                   make(s, LILAC_SIMT_OP_SHL, inner.invariant, d->operands[1], s->loop->parent,
-                        s->loop),
-                   make_inside(s, LILAC_SIMT_OP_SHL, inner.varying, d->operands[1], place)};
+    return (parts){
+        true, make(s, LILAC_SIMT_OP_SHL, inner.invariant, d->operands[1], s->loop->parent, s->loop),
+        make_inside(s, LILAC_SIMT_OP_SHL, inner.varying, d->operands[1], place)};
 }
 
 static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
@@ -125,8 +124,8 @@ static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
         return (parts){true, value, 0};
     }
     instruction *d = s->kernel->values[value].definition;
-    if (value < s->count && d != NULL && code == LILAC_SIMT_OP_ADD && d->code == LILAC_SIMT_OP_SHL &&
-        d->parent == s->loop->bodies[0]) {
+    if (value < s->count && d != NULL && code == LILAC_SIMT_OP_ADD &&
+        d->code == LILAC_SIMT_OP_SHL && d->parent == s->loop->bodies[0]) {
         if (!s->parts[value].known) {
             s->parts[value] = split_shift(s, value, d);
         }
@@ -139,10 +138,10 @@ static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
         const parts a = split(s, code, d->operands[0]), b = split(s, code, d->operands[1]);
         parts *p = &s->parts[value];
         p->known = true;
-        p->invariant = a.invariant == 0   ? b.invariant
-                       : b.invariant == 0 ? a.invariant
-                                          : make(s, code, a.invariant, b.invariant,
-                                                 s->loop->parent, s->loop);
+        p->invariant = a.invariant == 0 ? b.invariant
+                       : b.invariant == 0
+                           ? a.invariant
+                           : make(s, code, a.invariant, b.invariant, s->loop->parent, s->loop);
         p->varying = p->invariant == 0 ? value
                      : a.varying == 0  ? b.varying
                      : b.varying == 0  ? a.varying
@@ -151,7 +150,8 @@ static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
     return s->parts[value];
 }
 
-/* The address in global memory that a copy reads, and the condition under which it reads; NULL: none. */
+/* The address in global memory that a copy reads, and the condition under which it reads; NULL:
+ * none. */
 static void find_operands(const splitting *s, instruction *i, lilac_simt_value **address,
                           lilac_simt_value **condition) {
     const bool predicated = lilac_simt_type_of(s->kernel, i->operands[1]) == LILAC_SIMT_I1;
@@ -182,8 +182,7 @@ static void replace(splitting *s, uint16_t code, lilac_simt_value *operand, inst
         add_pair(s, p.invariant, p.varying, *operand); /* as it should be */
     }
     if (p.invariant != 0 && p.varying != 0) {
-        const lilac_simt_value made =
-            make_inside(s, code, p.invariant, p.varying, place);
+        const lilac_simt_value made = make_inside(s, code, p.invariant, p.varying, place);
         s->changed |= made != *operand;
         *operand = made;
     }
@@ -206,11 +205,9 @@ static void visit_loop(splitting *s, instruction *loop) {
         if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
             lilac_simt_value *address, *condition;
             find_operands(s, i, &address, &condition);
-            replace(s, LILAC_SIMT_OP_ADD, address,
-                    s->kernel->values[*address].definition);
+            replace(s, LILAC_SIMT_OP_ADD, address, s->kernel->values[*address].definition);
             if (condition != NULL) {
-                replace(s, LILAC_SIMT_OP_AND, condition,
-                        s->kernel->values[*condition].definition);
+                replace(s, LILAC_SIMT_OP_AND, condition, s->kernel->values[*condition].definition);
             }
         }
     }

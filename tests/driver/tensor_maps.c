@@ -1,5 +1,6 @@
-/* Which descriptors from the host become tensor maps: tensordesc_meta of the metadata, the parameters, and the tensor
- * copies in the PTX. Kernels are variations of one: a loop that multiplies a block of %d by itself. */
+/* Which descriptors from the host become tensor maps: tensordesc_meta of the metadata, the
+ * parameters, and the tensor copies in the PTX. Kernels are variations of one: a loop that
+ * multiplies a block of %d by itself. */
 
 #include <lilac/driver.h>
 #include <lilac/engine.h>
@@ -19,14 +20,16 @@ typedef struct variation {
     bool straight;      /* no loop */
 } variation;
 
-static const variation usual = {.element = "f16", .shape = "128x64", .turned = "64x128", .rows = 128, .sum = "f32"};
+static const variation usual = {
+    .element = "f16", .shape = "128x64", .turned = "64x128", .rows = 128, .sum = "f32"};
 
 static void put_kernel(lilac_text *t, const variation *v) {
     const char *type = v->element;
-    lilac_text_printf(t,
-                      "module {\n  tt.func public @k(%%d: !tt.tensordesc<tensor<%sx%s>>, %%d_0: i32, %%d_1: i32, "
-                      "%%d_2: i64, %%d_3: i64, %%o: !tt.tensordesc<tensor<%ux%ux%s>>, %%n: i32) {\n",
-                      v->shape, type, v->rows, v->rows, v->sum);
+    lilac_text_printf(
+        t,
+        "module {\n  tt.func public @k(%%d: !tt.tensordesc<tensor<%sx%s>>, %%d_0: i32, %%d_1: i32, "
+        "%%d_2: i64, %%d_3: i64, %%o: !tt.tensordesc<tensor<%ux%ux%s>>, %%n: i32) {\n",
+        v->shape, type, v->rows, v->rows, v->sum);
     lilac_text_printf(t,
                       "    %%c0 = arith.constant 0 : i32\n    %%c1 = arith.constant 64 : i32\n"
                       "    %%z = arith.constant dense<%s> : tensor<%ux%ux%s>\n",
@@ -38,23 +41,26 @@ static void put_kernel(lilac_text *t, const variation *v) {
                           v->rows, v->rows, v->sum);
     }
     const char *at = v->straight ? "%c0" : "%k", *sum = v->straight ? "%z" : "%c";
-    lilac_text_printf(t,
-                      "    %%a = tt.descriptor_load %%d[%%c0, %s] : !tt.tensordesc<tensor<%sx%s>> -> "
-                      "tensor<%sx%s>\n"
-                      "    %%b = tt.trans %%a {order = array<i32: 1, 0>} : tensor<%sx%s> -> tensor<%sx%s>\n",
-                      at, v->shape, type, v->shape, type, v->shape, type, v->turned, type);
-    lilac_text_printf(t,
-                      "    %%%s = tt.dot %%a, %%b, %s : tensor<%sx%s> * tensor<%sx%s> -> tensor<%ux%ux%s>\n",
-                      v->straight ? "r" : "s", sum, v->shape, type, v->turned, type, v->rows, v->rows, v->sum);
+    lilac_text_printf(
+        t,
+        "    %%a = tt.descriptor_load %%d[%%c0, %s] : !tt.tensordesc<tensor<%sx%s>> -> "
+        "tensor<%sx%s>\n"
+        "    %%b = tt.trans %%a {order = array<i32: 1, 0>} : tensor<%sx%s> -> tensor<%sx%s>\n",
+        at, v->shape, type, v->shape, type, v->shape, type, v->turned, type);
+    lilac_text_printf(
+        t, "    %%%s = tt.dot %%a, %%b, %s : tensor<%sx%s> * tensor<%sx%s> -> tensor<%ux%ux%s>\n",
+        v->straight ? "r" : "s", sum, v->shape, type, v->turned, type, v->rows, v->rows, v->sum);
     lilac_text_puts(t, v->inside != NULL ? v->inside : "");
     if (!v->straight) {
-        lilac_text_printf(t, "    scf.yield %%s : tensor<%ux%ux%s>\n    }\n", v->rows, v->rows, v->sum);
+        lilac_text_printf(t, "    scf.yield %%s : tensor<%ux%ux%s>\n    }\n", v->rows, v->rows,
+                          v->sum);
     }
     lilac_text_puts(t, v->behind != NULL ? v->behind : "");
-    lilac_text_printf(t,
-                      "    tt.descriptor_store %%o[%%c0, %%c0], %%r : !tt.tensordesc<tensor<%ux%ux%s>>, "
-                      "tensor<%ux%ux%s>\n    tt.return\n  }\n}\n",
-                      v->rows, v->rows, v->sum, v->rows, v->rows, v->sum);
+    lilac_text_printf(
+        t,
+        "    tt.descriptor_store %%o[%%c0, %%c0], %%r : !tt.tensordesc<tensor<%ux%ux%s>>, "
+        "tensor<%ux%ux%s>\n    tt.return\n  }\n}\n",
+        v->rows, v->rows, v->sum, v->rows, v->rows, v->sum);
 }
 
 /* Compiles the kernel; the metadata and whether there are tensor copies. */
@@ -150,12 +156,15 @@ static void other_descriptors_are_parts(void **state) {
     v.shape = "4x64", v.turned = "64x4", v.rows = 4;
     expect(&v, "");
     v = usual; /* a store through it */
-    v.inside = "    tt.descriptor_store %d[%c0, %k], %a : !tt.tensordesc<tensor<128x64xf16>>, tensor<128x64xf16>\n";
+    v.inside = "    tt.descriptor_store %d[%c0, %k], %a : !tt.tensordesc<tensor<128x64xf16>>, "
+               "tensor<128x64xf16>\n";
     expect(&v, "");
     v = usual; /* a reduction */
-    v.behind = "    %y = tt.descriptor_load %d[%c0, %c0] : !tt.tensordesc<tensor<128x64xf16>> -> tensor<128x64xf16>\n"
-               "    tt.descriptor_reduce add, %d[%c0, %c0], %y : !tt.tensordesc<tensor<128x64xf16>>, "
-               "tensor<128x64xf16>\n";
+    v.behind =
+        "    %y = tt.descriptor_load %d[%c0, %c0] : !tt.tensordesc<tensor<128x64xf16>> -> "
+        "tensor<128x64xf16>\n"
+        "    tt.descriptor_reduce add, %d[%c0, %c0], %y : !tt.tensordesc<tensor<128x64xf16>>, "
+        "tensor<128x64xf16>\n";
     expect(&v, "");
 }
 
@@ -163,9 +172,12 @@ static void other_descriptors_are_parts(void **state) {
 static void all_loads_are_copies(void **state) {
     variation v = usual;
     (void)state;
-    v.behind = "    %y = tt.descriptor_load %d[%c1, %c0] : !tt.tensordesc<tensor<128x64xf16>> -> tensor<128x64xf16>\n"
-               "    %yt = tt.trans %y {order = array<i32: 1, 0>} : tensor<128x64xf16> -> tensor<64x128xf16>\n"
-               "    %rr = tt.dot %y, %yt, %r : tensor<128x64xf16> * tensor<64x128xf16> -> tensor<128x128xf32>\n"
+    v.behind = "    %y = tt.descriptor_load %d[%c1, %c0] : !tt.tensordesc<tensor<128x64xf16>> -> "
+               "tensor<128x64xf16>\n"
+               "    %yt = tt.trans %y {order = array<i32: 1, 0>} : tensor<128x64xf16> -> "
+               "tensor<64x128xf16>\n"
+               "    %rr = tt.dot %y, %yt, %r : tensor<128x64xf16> * tensor<64x128xf16> -> "
+               "tensor<128x128xf32>\n"
                "    tt.descriptor_store %o[%c0, %c1], %rr : !tt.tensordesc<tensor<128x128xf32>>, "
                "tensor<128x128xf32>\n";
     expect(&v, MAP(3, 2, 6, 128, 64));

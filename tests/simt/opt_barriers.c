@@ -386,7 +386,7 @@ static void copies_are_two_events(void **state) {
         {STORE BAR "bulk.wait {groups = 1}\n" BAR WRITE, "01"},
         {AGAIN(WRITE FENCE BAR STORE "bulk.wait_read\n" BAR), "11"},
         {STORE BAR READ BAR "bulk.wait_read\n", "10"},
-        {LOAD BAR READ, "0"}, /* no wait: a race */
+        {LOAD BAR READ, "0"},           /* no wait: a race */
         {LOAD BAR PASS BAR READ, "00"}, /* the wait orders, and no barrier before it */
         {READ BAR LOAD PASS BAR WRITE, "11"},
         {LOAD BAR PASS BAR PASS BAR READ, "000"},

@@ -287,10 +287,10 @@ static bool bind_buffer(bound_arguments *arguments, lilac_context *context, cons
 
 static void refuse_missing(bound_arguments *arguments, lilac_context *context, uint32_t index) {
     const kernel_parameter *parameter = &arguments->signature.parameters[index];
-    const char *form = parameter->kind == PARAMETER_NUMBER       ? "NUMBER"
+    const char *form = parameter->kind == PARAMETER_NUMBER ? "NUMBER"
                        : parameter->kind == PARAMETER_TENSOR_MAP && parameter->map.rank == 0
                            ? "tensor_map:BUFFER:64x64"
-                                                                 : "@file.npy";
+                           : "@file.npy";
     lilac_error(context, parameter->position, 0, "missing-argument",
                 "parameter '%s' of type %s has no value: give --arg %s=%s", parameter->name,
                 parameter->type, parameter->name, form);

@@ -3,8 +3,8 @@
 #ifndef LILAC_SIGNATURE_H
 #define LILAC_SIGNATURE_H
 
-#include <lilac/tensor_map.h>
 #include <lilac/simt.h>
+#include <lilac/tensor_map.h>
 #include <lilac/tile.h>
 
 typedef enum parameter_kind {
@@ -19,9 +19,10 @@ typedef struct kernel_parameter {
     const char *name; /* never NULL */
     const char *type; /* as the text spells it */
     parameter_kind kind;
-    lilac_scalar scalar;      /* of the number, or what the pointer points to */
-    int64_t divisor;          /* the kernel is compiled for multiples of it; 1: for every value */
-    lilac_tensor_map map; /* of a descriptor that is a tensor map: its box and swizzle; rank 0: none */
+    lilac_scalar scalar; /* of the number, or what the pointer points to */
+    int64_t divisor;     /* the kernel is compiled for multiples of it; 1: for every value */
+    lilac_tensor_map
+        map; /* of a descriptor that is a tensor map: its box and swizzle; rank 0: none */
     uint32_t descriptor_rank; /* of the tensor descriptor whose base pointer it is; 0: of none. Its
                                  shape, strides and padding are the next parameters */
     lilac_position position;

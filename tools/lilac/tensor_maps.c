@@ -121,7 +121,8 @@ bool tensor_map_bind(const value_binding *binding) {
         }
         at = word + length;
     }
-    add_map(a, &map, &(map_reference){.binding = *binding, .begin = begin, .end = end, .rank = rank});
+    add_map(a, &map,
+            &(map_reference){.binding = *binding, .begin = begin, .end = end, .rank = rank});
     return true;
 }
 
@@ -182,9 +183,9 @@ bool tensor_maps_resolve(bound_arguments *arguments) {
     for (uint32_t i = 0; i < arguments->map_count; i++) {
         map_reference *r = &arguments->map_references[i];
         const size_t length = r->end - r->begin;
-        const int32_t found =
-            r->own ? (int32_t)r->binding.name
-                   : arguments_find(arguments, r->binding.value + r->begin, length);
+        const int32_t found = r->own
+                                  ? (int32_t)r->binding.name
+                                  : arguments_find(arguments, r->binding.value + r->begin, length);
         const bound_name *named = found < 0 ? NULL : &arguments->names[found];
         if (named == NULL || !named->is_pointer) {
             good = argument_misuse(&r->binding, r->begin, "there is no buffer '%.*s'", (int)length,

@@ -1,8 +1,8 @@
 /* The number of buffers of a pipelined loop: the only place that decides it.
  *
- * num_stages = S asks for copies S − 1 iterations ahead: the distance D. A buffer may be filled again
- * when no warp reads it any more. One barrier an iteration, behind the wait for the copies, says so
- * about all that the warps did in earlier iterations:
+ * num_stages = S asks for copies S − 1 iterations ahead: the distance D. A buffer may be filled
+ * again when no warp reads it any more. One barrier an iteration, behind the wait for the copies,
+ * says so about all that the warps did in earlier iterations:
  *
  *     operands are read by              buffers   barriers   read last in iteration
  *     loads, products that wait         D + 1     1          i − 1
@@ -10,19 +10,20 @@
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
  *     delayed products                  D + 2     1          i − 2
  *
- * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks of the
- * products of an iteration of all resident blocks, and NEED = 1 + latency / T, rounded up. Where num_stages
- * allows NEED iterations, that many are copied ahead, and copies start last: issued in front of the products
- * they delay them. Where it does not, every clock counts until a copy starts: copies first, if the additional buffer
- * fits and costs no resident block. On an H200, in millions of clocks (first, last): 8192³ bf16 with tiles
- * of 128 × 128 × 64 (T = 1024, NEED = 2) 2.28, 2.22; f16 128 × 256 × 64 (the same) 2.29, 2.29; 4096³ tf32
- * 128 × 128 × 32 (T = 512, NEED = 3, D = 2) 0.867, 0.868.
+ * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks
+ * of the products of an iteration of all resident blocks, and NEED = 1 + latency / T, rounded up.
+ * Where num_stages allows NEED iterations, that many are copied ahead, and copies start last:
+ * issued in front of the products they delay them. Where it does not, every clock counts until a
+ * copy starts: copies first, if the additional buffer fits and costs no resident block. On an H200,
+ * in millions of clocks (first, last): 8192³ bf16 with tiles of 128 × 128 × 64 (T = 1024, NEED = 2)
+ * 2.28, 2.22; f16 128 × 256 × 64 (the same) 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (T = 512, NEED =
+ * 3, D = 2) 0.867, 0.868.
  *
  * What fits: the buffers, all other allocations of the function, and a sixteenth of the memory for
  * exchanges between threads if the loop has any. Resident blocks are estimated from the shared
- * memory and from the registers of the accumulators. A loop over the tiles of a persistent program has one:
- * such kernels are launched with a program for each multiprocessor. While it issues copies no other block
- * multiplies, so they start last. */
+ * memory and from the registers of the accumulators. A loop over the tiles of a persistent program
+ * has one: such kernels are launched with a program for each multiprocessor. While it issues copies
+ * no other block multiplies, so they start last. */
 #include "pipeline/pipeline.h"
 
 #include <lilac/matrix.h>
@@ -46,7 +47,8 @@ static uint64_t bytes_of(const lilac_tile_type *type) {
     return (uint64_t)lilac_tile_element_count(type) * (bits < 8 ? 8 : bits) / 8;
 }
 
-/* Clocks of a product on the tensor cores of a multiprocessor: instructions of 64 rows and 32 bytes of k. */
+/* Clocks of a product on the tensor cores of a multiprocessor: instructions of 64 rows and 32 bytes
+ * of k. */
 static uint64_t clocks_of(const lilac_tile_op *op) {
     const lilac_tile_type *d = op->results[0].type, *a = op->operands[0].value->type;
     const uint32_t columns = (uint32_t)d->shape[1];
@@ -106,8 +108,8 @@ static bool set(pipeline *p, uint32_t distance, uint32_t buffers, bool copies_la
     return true;
 }
 
-/* The iterations ahead that hide the latency of memory. Most tiles are in the L2 cache, since other blocks
- * read them too: half the latency of a busy memory. */
+/* The iterations ahead that hide the latency of memory. Most tiles are in the L2 cache, since other
+ * blocks read them too: half the latency of a busy memory. */
 static uint64_t needed(const demand *d, uint64_t blocks) {
     const uint64_t clocks = d->clocks * blocks;
     const uint64_t latency = d->p->target->arch->costs->latency / 2;

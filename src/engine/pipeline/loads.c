@@ -171,9 +171,9 @@ static const lilac_tile_type *slot_type(const pipeline *p, const lilac_tile_type
 /* Is memory of this type like a buffer of the load? */
 static bool has_slot(const pipeline *p, const pipeline_load *load, const lilac_tile_type *tensor,
                      const lilac_tile_type *memory) {
-    return load->box == NULL ? load->slot == slot_type(p, tensor, memory)
-                             : memory->layout != NULL &&
-                                   lilac_layout_equal(load->slot->layout, memory->layout);
+    return load->box == NULL
+               ? load->slot == slot_type(p, tensor, memory)
+               : memory->layout != NULL && lilac_layout_equal(load->slot->layout, memory->layout);
 }
 
 const pipeline_load *lilac_pipeline_load_of_alloc(const pipeline *p, const lilac_tile_op *alloc) {

@@ -50,7 +50,7 @@ typedef struct pipeline {
     pipeline_load *loads;       /* in the order of the body */
     uint32_t box_count;         /* of them, tensor copies */
     lilac_tile_value *barriers; /* of tensor copies, one for each buffer */
-    bool *ahead;          /* by value id: the copies' addresses and masks need the value */
+    bool *ahead;                /* by value id: the copies' addresses and masks need the value */
 
     uint32_t product_count; /* operations in flight */
     lilac_tile_op **products;
@@ -62,10 +62,11 @@ typedef struct pipeline {
 
     uint32_t distance; /* iterations between a copy and its use */
     uint32_t buffers;  /* of each ring */
-    bool copies_ordered; /* the barrier in front of the first product orders them behind all reads of the
+    bool
+        copies_ordered; /* the barrier in front of the first product orders them behind all reads of the
                             buffers that they fill */
-    bool copies_last;  /* copies start behind the products */
-    bool guarded;      /* the loop is in a conditional that skips it if it has no iteration */
+    bool copies_last; /* copies start behind the products */
+    bool guarded;     /* the loop is in a conditional that skips it if it has no iteration */
 } pipeline;
 
 /* What the rewriting of a loop shares. */

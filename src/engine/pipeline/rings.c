@@ -395,10 +395,9 @@ static void flip_phase(const pipeline *p, uint32_t carried, lilac_tile_value *ne
                        lilac_tile_op *place) {
     const lilac_emitter e = {p->module, place};
     lilac_tile_value *parity = lilac_tile_iteration_argument(p->loop, carried);
-    lilac_tile_value *begins =
-        lilac_emit_compare(&e, "eq", next_slot, index_constant(p, 0, place));
-    lilac_tile_value *other = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_XORI, parity,
-                                                index_constant(p, 1, place));
+    lilac_tile_value *begins = lilac_emit_compare(&e, "eq", next_slot, index_constant(p, 0, place));
+    lilac_tile_value *other =
+        lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_XORI, parity, index_constant(p, 1, place));
     lilac_tile_set_next(p->loop, carried, lilac_emit_select(&e, begins, other, parity));
 }
 

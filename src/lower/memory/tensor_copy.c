@@ -1,5 +1,5 @@
-/* Tensor copies and their mbarriers: ttng.init_barrier, inval_barrier, barrier_expect, wait_barrier,
- * async_tma_copy_global_to_local.
+/* Tensor copies and their mbarriers: ttng.init_barrier, inval_barrier, barrier_expect,
+ * wait_barrier, async_tma_copy_global_to_local.
  *
  *     init_barrier      barrier, mbarrier.init, fence
  *     inval_barrier     barrier, mbarrier.inval
@@ -7,11 +7,12 @@
  *     async_tma_copy    barrier, then one cp.async.bulk.tensor for each box (lilac_engine_box)
  *     wait_barrier      mbarrier.try_wait in a loop
  *
- * The first thread of the block initialises mbarriers, announces bytes and starts copies; all threads wait.
- * The barrier of the block in front of a copy orders it behind all earlier accesses to the memory.
+ * The first thread of the block initialises mbarriers, announces bytes and starts copies; all
+ * threads wait. The barrier of the block in front of a copy orders it behind all earlier accesses
+ * to the memory.
  *
- * The map's descriptor is a parameter of the kernel. The memory must have the layout that copies of its
- * blocks write: #ttg.nvmma_shared with the swizzle of lilac_engine_box. */
+ * The map's descriptor is a parameter of the kernel. The memory must have the layout that copies of
+ * its blocks write: #ttg.nvmma_shared with the swizzle of lilac_engine_box. */
 #include "memory/descriptor.h"
 #include "memory/memory_type.h"
 #include "operations.h"
