@@ -73,7 +73,8 @@ bool lilac_box_is_copied(const lilac_tile_value *parameter, const lilac_target *
     bool products = false;
     if (parameter->type->kind != LILAC_TILE_DESCRIPTOR || target->num_ctas != 1 ||
         !lilac_arch_has(target->arch, LILAC_HAS_TMA | LILAC_HAS_WGMMA) ||
-        !lilac_engine_box(&box, parameter->type->element)) {
+        !lilac_engine_box(&box, parameter->type->element) ||
+        (uint64_t)box.rows * box.swizzle_bytes * box.copies > target->arch->shared_bytes / 2) {
         return false;
     }
     for (const lilac_tile_use *use = parameter->uses; use != NULL; use = use->next) {
@@ -158,10 +159,10 @@ static void for_each(const lilac_emitter *e, lilac_tile_value *barriers, uint32_
 
 /* What threads have written to the memory before is ordered before the copies. */
 static void put_fence(const lilac_emitter *e) {
-    const lilac_tile_attribute cluster = {
-        .kind = LILAC_TILE_ATTR_BOOL,
-        .name = lilac_intern_string(e->module->context, "bCluster"),
-        .type = lilac_tile_scalar(e->module, LILAC_I1)};
+    const lilac_tile_attribute cluster = {.kind = LILAC_TILE_ATTR_BOOL,
+                                          .name =
+                                              lilac_intern_string(e->module->context, "bCluster"),
+                                          .type = lilac_tile_scalar(e->module, LILAC_I1)};
     lilac_tile_op *fence = lilac_emit(e, LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED, NULL, 0, NULL);
     lilac_tile_set_attribute(e->module, &fence->attributes, &cluster);
 }
