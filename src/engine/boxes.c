@@ -73,7 +73,8 @@ bool lilac_box_is_copied(const lilac_tile_value *parameter, const lilac_target *
     bool products = false;
     if (parameter->type->kind != LILAC_TILE_DESCRIPTOR || target->num_ctas != 1 ||
         !lilac_arch_has(target->arch, LILAC_HAS_TMA | LILAC_HAS_WGMMA) ||
-        !lilac_engine_box(&box, parameter->type->element)) {
+        !lilac_engine_box(&box, parameter->type->element) ||
+        (uint64_t)box.rows * box.swizzle_bytes * box.copies > target->arch->shared_bytes / 2) {
         return false;
     }
     for (const lilac_tile_use *use = parameter->uses; use != NULL; use = use->next) {

@@ -6,7 +6,8 @@
 #include "emit.h"
 
 /* Do tensor copies execute all accesses through this parameter, a descriptor? All of them are loads
- * of whole blocks, and one is in a loop with a matrix product. */
+ * of whole blocks, and one is in a loop with a matrix product. A block takes at most half of the
+ * shared memory: the rest is for what is there at the same time. */
 bool lilac_box_is_copied(const lilac_tile_value *parameter, const lilac_target *target);
 /* The box that a load reads: its operand, a lilac.tensor_box; NULL: the load reads through
  * pointers. */

@@ -63,27 +63,36 @@ static void put_kernel(lilac_text *t, const variation *v) {
         v->rows, v->rows, v->sum, v->rows, v->rows, v->sum);
 }
 
-/* Compiles the kernel; the metadata and whether there are tensor copies. */
-static bool compile(const variation *v, lilac_text *metadata, bool *copies) {
+/* Compiles the text for a device, warps and stages (0: the usual ones); the metadata and whether
+ * there are tensor copies. */
+static bool compile_text(const lilac_text *text, const char *device, uint32_t warps,
+                         uint32_t stages, lilac_text *metadata, bool *copies) {
     lilac_context *context = lilac_context_create();
     lilac_options options;
     lilac_compilation compilation = {0};
-    lilac_text text = {0};
-    put_kernel(&text, v);
     lilac_options_init(&options);
     options.verify = true;
-    options.target.arch = lilac_arch_find(v->device != NULL ? v->device : "sm_90a");
-    const uint32_t source = lilac_source_add(context, "k.ttir", lilac_text_get(&text), text.length);
+    options.target.arch = lilac_arch_find(device != NULL ? device : "sm_90a");
+    options.target.num_warps = warps != 0 ? warps : options.target.num_warps;
+    options.target.num_stages = stages != 0 ? stages : options.target.num_stages;
+    const uint32_t source = lilac_source_add(context, "k.ttir", lilac_text_get(text), text->length);
     const bool good = lilac_compile(&compilation, context, source, &options);
     if (good) {
         lilac_compilation_json(metadata, &compilation, &options);
         *copies = strstr(lilac_text_get(&compilation.ptx), "cp.async.bulk.tensor") != NULL;
     } else {
-        fail_msg("%s\n%s", lilac_diagnostics(context)->message, lilac_text_get(&text));
+        fail_msg("%s\n%s", lilac_diagnostics(context)->message, lilac_text_get(text));
     }
     lilac_compilation_clear(&compilation);
-    lilac_text_clear(&text);
     lilac_context_destroy(context);
+    return good;
+}
+
+static bool compile(const variation *v, lilac_text *metadata, bool *copies) {
+    lilac_text text = {0};
+    put_kernel(&text, v);
+    const bool good = compile_text(&text, v->device, 0, 0, metadata, copies);
+    lilac_text_clear(&text);
     return good;
 }
 
@@ -168,6 +177,137 @@ static void other_descriptors_are_parts(void **state) {
     expect(&v, "");
 }
 
+/* Compiles a kernel with one more descriptor, %e of this type, and these lines in the loop. Is it
+ * a tensor map? */
+static bool is_map(const char *type, const char *inside, const char *behind) {
+    bool copies;
+    lilac_text text = {0}, wide = {0}, metadata = {0};
+    variation v = usual;
+    v.inside = inside;
+    v.behind = behind;
+    put_kernel(&text, &v);
+    const char *parameter = strstr(lilac_text_get(&text), "%n: i32");
+    lilac_text_printf(&wide, "%.*s%%e: !tt.tensordesc<%s>, %s",
+                      (int)(parameter - lilac_text_get(&text)), lilac_text_get(&text), type,
+                      parameter);
+    assert_true(compile_text(&wide, NULL, 0, 0, &metadata, &copies));
+    const char *json = lilac_text_get(&metadata), *meta = strstr(json, "\"tensordesc_meta\": [{");
+    assert_non_null(meta);                                           /* %d is one */
+    const char *end = strchr(meta, ']');                             /* of its block_size */
+    static const char next[] = "], \"fp4_padded\": false}, null, {"; /* %o is none */
+    const bool found = strncmp(end, next, strlen(next)) == 0;
+    assert_int_equal(found, strstr(json, "\"e_shape0\"") == NULL);
+    lilac_text_clear(&text);
+    lilac_text_clear(&wide);
+    lilac_text_clear(&metadata);
+    return found;
+}
+
+#define LOAD(block, at, tensor)                                                                    \
+    "    %y = tt.descriptor_load %e[" at "] : !tt.tensordesc<" block "> -> " tensor "\n"
+
+/* Descriptors beside one that is a tensor map. */
+static void loads_of_other_blocks(void **state) {
+    static const struct {
+        const char *type, *inside, *behind;
+        bool map;
+    } cases[] = {
+        {"tensor<64x64xf32>", LOAD("tensor<64x64xf32>", "%c0, %k", "tensor<64x64xf32>"), "", true},
+        {"tensor<64x64xui8>", LOAD("tensor<64x64xui8>", "%c0, %k", "tensor<64x64xi8>"), "", true},
+        {"tensor<256x32xf32>", LOAD("tensor<256x32xf32>", "%c0, %k", "tensor<256x32xf32>"), "",
+         true},
+        /* no load in a loop with a product */
+        {"tensor<64x64xf32>", "", LOAD("tensor<64x64xf32>", "%c0, %c1", "tensor<64x64xf32>"),
+         false},
+        {"tensor<64x64xf32>", "", "", false},
+        /* another shape, rank or element; too many rows */
+        {"tensor<64x64xf32>", LOAD("tensor<64x64xf32>", "%c0, %k", "tensor<4096xf32>"), "", false},
+        {"tensor<1x64x64xf32>", LOAD("tensor<1x64x64xf32>", "%c0, %c0, %k", "tensor<64x64xf32>"),
+         "", false},
+        {"tensor<64xf32>", LOAD("tensor<64xf32>", "%k", "tensor<64xf32>"), "", false},
+        {"tensor<32x32xf64>", LOAD("tensor<32x32xf64>", "%c0, %k", "tensor<32x32xf64>"), "", false},
+        {"tensor<512x32xf16>", LOAD("tensor<512x32xf16>", "%c0, %k", "tensor<512x32xf16>"), "",
+         false},
+        /* more than half of the shared memory */
+        {"tensor<128x256xf32>", LOAD("tensor<128x256xf32>", "%c0, %k", "tensor<128x256xf32>"), "",
+         false},
+        /* a gather of rows */
+        {"tensor<1x64xf32>",
+         "    %rows = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>\n"
+         "    %y = tt.descriptor_gather %e[%rows, %k] : (!tt.tensordesc<tensor<1x64xf32>>, "
+         "tensor<64xi32>, "
+         "i32) -> tensor<64x64xf32>\n",
+         "", false},
+        /* a loop passes the descriptor on */
+        {"tensor<64x64xf32>", LOAD("tensor<64x64xf32>", "%c0, %k", "tensor<64x64xf32>"),
+         "    %f = scf.for %q = %c0 to %n step %c1 iter_args(%g = %e) -> "
+         "(!tt.tensordesc<tensor<64x64xf32>>)  "
+         ": i32 {\n    scf.yield %g : !tt.tensordesc<tensor<64x64xf32>>\n    }\n",
+         false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (is_map(cases[i].type, cases[i].inside, cases[i].behind) != cases[i].map) {
+            fail_msg("case %zu: %s", i, cases[i].type);
+        }
+    }
+}
+
+/* M and N are sizes. */
+static const char sum_of_tiles[] =
+    "module {\n"
+    "  tt.func public @k(%a: !tt.tensordesc<tensor<Mx64xf16>>, %b: "
+    "!tt.tensordesc<tensor<64xNxf16>>, "
+    "%e: !tt.tensordesc<tensor<MxNxf32>>, %o: !tt.tensordesc<tensor<MxNxf32>>, %n: i32) {\n"
+    "    %c0 = arith.constant 0 : i32\n"
+    "    %step = arith.constant 64 : i32\n"
+    "    %z = arith.constant dense<0.0> : tensor<MxNxf32>\n"
+    "    %r = scf.for %k = %c0 to %n step %step iter_args(%c = %z) -> (tensor<MxNxf32>)  : i32 {\n"
+    "      %x = tt.descriptor_load %a[%c0, %k] : !tt.tensordesc<tensor<Mx64xf16>> -> "
+    "tensor<Mx64xf16>\n"
+    "      %y = tt.descriptor_load %b[%k, %c0] : !tt.tensordesc<tensor<64xNxf16>> -> "
+    "tensor<64xNxf16>\n"
+    "      %s = tt.dot %x, %y, %c : tensor<Mx64xf16> * tensor<64xNxf16> -> tensor<MxNxf32>\n"
+    "      %f = tt.descriptor_load %e[%k, %c0] : !tt.tensordesc<tensor<MxNxf32>> -> "
+    "tensor<MxNxf32>\n"
+    "      %t = arith.addf %s, %f : tensor<MxNxf32>\n"
+    "      scf.yield %t : tensor<MxNxf32>\n"
+    "    }\n"
+    "    tt.descriptor_store %o[%c0, %c0], %r : !tt.tensordesc<tensor<MxNxf32>>, tensor<MxNxf32>\n"
+    "    tt.return\n"
+    "  }\n"
+    "}\n";
+
+static void put_sized(lilac_text *t, const char *text, uint32_t m, uint32_t n) {
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == 'M' || *at == 'N') {
+            lilac_text_printf(t, "%u", *at == 'M' ? m : n);
+        } else {
+            lilac_text_char(t, *at);
+        }
+    }
+}
+
+/* The tile that is added has no ring: the rings leave room for its copy, or it is no tensor map. */
+static void copies_without_rings_fit(void **state) {
+    static const struct {
+        uint32_t m, n, stages;
+        bool map;
+    } cases[] = {{128, 128, 5, true},  {256, 64, 5, true},   {128, 256, 2, false},
+                 {128, 256, 3, false}, {256, 256, 1, false}, {256, 256, 2, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_text text = {0}, metadata = {0};
+        bool copies = false;
+        put_sized(&text, sum_of_tiles, cases[i].m, cases[i].n);
+        assert_true(compile_text(&text, NULL, 8, cases[i].stages, &metadata, &copies));
+        assert_true(copies);
+        assert_int_equal(strstr(lilac_text_get(&metadata), "\"e_shape0\"") == NULL, cases[i].map);
+        lilac_text_clear(&text);
+        lilac_text_clear(&metadata);
+    }
+}
+
 /* A load behind the loop is a tensor copy too. */
 static void all_loads_are_copies(void **state) {
     variation v = usual;
@@ -185,8 +325,8 @@ static void all_loads_are_copies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maps_have_boxes),
-        cmocka_unit_test(other_descriptors_are_parts),
+        cmocka_unit_test(maps_have_boxes),       cmocka_unit_test(other_descriptors_are_parts),
+        cmocka_unit_test(loads_of_other_blocks), cmocka_unit_test(copies_without_rings_fit),
         cmocka_unit_test(all_loads_are_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,8 @@
  * 2.28, 2.22; f16 128 × 256 × 64 (the same) 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (T = 512, NEED =
  * 3, D = 2) 0.867, 0.868.
  *
- * What fits: the buffers, all other allocations of the function, and a sixteenth of the memory for
+ * What fits: the buffers, all other allocations of the function, the largest block of those that
+ * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
  * exchanges between threads if the loop has any. Resident blocks are estimated from the shared
  * memory and from the registers of the accumulators. A loop over the tiles of a persistent program
  * has one: such kernels are launched with a program for each multiprocessor. While it issues copies
@@ -36,6 +37,8 @@ enum {
 typedef struct demand {
     const pipeline *p;
     uint64_t other_bytes; /* allocations that are not rings */
+    uint64_t
+        box_bytes; /* the largest block of a tensor copy without a ring; one is there at a time */
     uint64_t accumulator_bytes;
     uint64_t clocks; /* of the products of an iteration */
     bool exchanges;
@@ -57,9 +60,28 @@ static uint64_t clocks_of(const lilac_tile_op *op) {
     return rows * steps * lilac_wgmma_cycles(columns);
 }
 
+static bool has_ring(const pipeline *p, const lilac_tile_op *load) {
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        if (p->loads[i].op == load) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_box(demand *d, const lilac_tile_op *load) {
+    if (lilac_box_of(load) != NULL && lilac_tile_is_inside(&load->results[0], d->p->loop) &&
+        !has_ring(d->p, load)) {
+        d->box_bytes = max_u64(d->box_bytes, bytes_of(load->results[0].type));
+    }
+}
+
 static void add_operation(void *data, lilac_tile_op *op) {
     demand *d = data;
     switch (op->code) {
+    case LILAC_TILE_OP_TT_LOAD:
+        add_box(d, op);
+        break;
     case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
         if (lilac_pipeline_load_of_alloc(d->p, op) == NULL) {
             d->other_bytes += bytes_of(op->results[0].type);
@@ -88,7 +110,7 @@ static void add_operation(void *data, lilac_tile_op *op) {
 static uint64_t resident(const demand *d, uint64_t slot_bytes, uint32_t buffers) {
     const lilac_target *target = d->p->target;
     const lilac_arch *arch = target->arch;
-    const uint64_t bytes = slot_bytes * buffers + d->other_bytes;
+    const uint64_t bytes = slot_bytes * buffers + d->other_bytes + d->box_bytes;
     const uint64_t threads = (uint64_t)target->num_warps * arch->warp_size;
     const uint64_t registers = d->accumulator_bytes / 4 + threads * OTHER_REGISTERS;
     const uint64_t reserve = d->exchanges ? arch->shared_bytes / 16 : 0;
