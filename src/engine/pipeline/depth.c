@@ -10,6 +10,11 @@
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
  *     delayed products                  D + 2     1          i − 2
  *
+ * Delayed products overlap with the arithmetic between the products of an iteration, which is worth
+ * more than a copy that starts early: D is the largest for which their buffer costs no resident
+ * block, but no less than what hides the latency. What they carry takes registers: with too many
+ * for a thread the products are not delayed.
+ *
  * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks
  * of the products of an iteration of all resident blocks, and NEED = 1 + latency / T, rounded up.
  * Where num_stages allows NEED iterations, that many are copied ahead, and copies start last:
@@ -21,7 +26,7 @@
  *
  * What fits: the buffers, all other allocations of the function, the largest block of those that
  * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
- * exchanges between threads if the loop has any. Resident blocks are estimated from the shared
+ * exchanges between warps if the loop may have any. Resident blocks are estimated from the shared
  * memory and from the registers of the accumulators. A loop over the tiles of a persistent program
  * has one: such kernels are launched with a program for each multiprocessor. While it issues copies
  * no other block multiplies, so they start last. */
@@ -29,8 +34,11 @@
 
 #include <lilac/matrix.h>
 
+#include <stdio.h>
+
 enum {
     OTHER_REGISTERS = 64, /* of a thread, besides accumulators */
+    MOST_REGISTERS = 256, /* of a thread; the last one is always zero */
     BLOCK_BYTES = 1024    /* shared memory that the system reserves in a block */
 };
 
@@ -76,6 +84,16 @@ static void add_box(demand *d, const lilac_tile_op *load) {
     }
 }
 
+/* Does the reduction combine elements of several warps? */
+static bool crosses_warps(const lilac_tile_op *reduce) {
+    const lilac_layout *layout = reduce->operands[0].value->type->layout;
+    char axis[16];
+    (void)snprintf(axis, sizeof axis, "dim%u",
+                   (uint32_t)lilac_tile_find_integer(&reduce->attributes, "axis", 0));
+    return layout == NULL || !lilac_layout_is_zero_over(layout, (const char *const[]){"warp", NULL},
+                                                        (const char *const[]){axis, NULL});
+}
+
 static void add_operation(void *data, lilac_tile_op *op) {
     demand *d = data;
     switch (op->code) {
@@ -94,8 +112,10 @@ static void add_operation(void *data, lilac_tile_op *op) {
             d->clocks += op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT ? clocks_of(op) : 0;
         }
         break;
-    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
     case LILAC_TILE_OP_TT_REDUCE:
+        d->exchanges |= lilac_tile_is_inside(&op->results[0], d->p->loop) && crosses_warps(op);
+        break;
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
     case LILAC_TILE_OP_TT_SCAN:
     case LILAC_TILE_OP_TT_GATHER:
     case LILAC_TILE_OP_TT_HISTOGRAM:
@@ -150,13 +170,31 @@ static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, 
     return blocks > 0 && set(p, distance, distance + (first ? 2 : 1), !first);
 }
 
+/* Copies that start in front of the products of an iteration have its time, which is one more than
+ * behind them. */
+static bool choose_delayed(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
+    const uint64_t threads = (uint64_t)p->target->num_warps * p->target->arch->warp_size;
+    if ((d->accumulator_bytes + p->delayed_bytes) / 4 + threads * OTHER_REGISTERS >
+        threads * MOST_REGISTERS) {
+        return false;
+    }
+    for (uint32_t less = distance; less > 0; less--) {
+        const uint64_t blocks = resident(d, slot_bytes, less + 2);
+        if (blocks > 0 && resident(d, slot_bytes, less + 1) == blocks) {
+            return (less == distance || less + 1 >= needed(d, blocks)) &&
+                   set(p, less, less + 2, false);
+        }
+    }
+    return false;
+}
+
 static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
     if (p->in_flight) {
         return choose_in_flight(p, d, slot_bytes, distance);
     }
-    const uint64_t less = resident(d, slot_bytes, distance + 1);
-    p->delays = p->delays && less > 0 && resident(d, slot_bytes, distance + 2) == less;
-    return less > 0 && set(p, distance, distance + (p->delays ? 2 : 1), false);
+    p->delays = p->delays && choose_delayed(p, d, slot_bytes, distance);
+    return p->delays ||
+           (resident(d, slot_bytes, distance + 1) > 0 && set(p, distance, distance + 1, false));
 }
 
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {

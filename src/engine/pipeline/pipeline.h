@@ -57,8 +57,9 @@ typedef struct pipeline {
     lilac_tile_op *last_product;
     uint32_t sum_count;
     pipeline_sum *sums;
-    bool in_flight; /* there are such products */
-    bool delays;    /* delay_products delays products of the loop */
+    bool in_flight;         /* there are such products */
+    bool delays;            /* delay_products delays products of the loop */
+    uint64_t delayed_bytes; /* registers of what they carry from iteration to iteration */
 
     uint32_t distance; /* iterations between a copy and its use */
     uint32_t buffers;  /* of each ring */

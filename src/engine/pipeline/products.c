@@ -94,7 +94,10 @@ void lilac_pipeline_find_products(pipeline *p) {
         }
     }
     for (const lilac_tile_op *op = body->first; !p->in_flight && op != NULL; op = op->next) {
-        p->delays |= is_delayed(p, op);
+        if (is_delayed(p, op)) {
+            p->delays = true; /* the first operand is carried in f32 */
+            p->delayed_bytes += 4 * (uint64_t)lilac_tile_element_count(op->operands[0].value->type);
+        }
     }
 }
 
