@@ -315,6 +315,11 @@ LILAC_API lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op);
 /* The product that tt.dot or ttng.warp_group_dot computes. Refused: ranks other than 2 and 3. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_dot_problem(lilac_plan_dot_problem *problem,
                                                        const lilac_tile_op *op, lilac_reason *why);
+/* wgmma adds products of 8-bit floats with about 14 bits. The number of terms that it may add in
+ * this product before f32 adds them to the accumulators: the attribute maxNumImpreciseAcc, of which
+ * 0 is 1. 0: any number, also for other types. */
+LILAC_API uint32_t lilac_engine_imprecise_terms(const lilac_tile_op *op,
+                                                const lilac_plan_dot_problem *problem);
 
 /* The description of a reduction or a scan that its plan reads. The operands are in the arena. */
 LILAC_API void lilac_engine_region(lilac_plan_region *result, lilac_arena *arena,

@@ -65,6 +65,16 @@ bool lilac_engine_dot_problem(lilac_plan_dot_problem *problem, const lilac_tile_
     return true;
 }
 
+uint32_t lilac_engine_imprecise_terms(const lilac_tile_op *op,
+                                      const lilac_plan_dot_problem *problem) {
+    const int64_t limit = lilac_tile_find_integer(&op->attributes, "maxNumImpreciseAcc", 0);
+    if (lilac_matrix_type_bits(problem->a) != 8 || problem->d != LILAC_MATRIX_F32 ||
+        limit > INT64_C(1) << problem->k_bits) {
+        return 0;
+    }
+    return limit < 1 ? 1 : (uint32_t)limit;
+}
+
 /* ---- products whose operands are products ------------------------------------------------- */
 
 typedef struct chain_search {

@@ -10,9 +10,7 @@
  * wgmma is chosen where the device has it for the types and the product fills it. The memory has no
  * layout yet; assign_layouts chooses one. An operand that is a transposed tensor is stored as it was,
  * and its memory is transposed, which costs nothing. Operands from outside the loop are stored there.
- *
- * Eight-bit floats with a limit of the products that may be added inexactly (maxNumImpreciseAcc) are
- * left to mma.sync: wgmma adds them with about 14 bits. */
+ * A limit of the products that may be added inexactly (maxNumImpreciseAcc) is handed on. */
 #include "dot_operands.h"
 
 #include <lilac/tile_loops.h>
@@ -23,13 +21,6 @@ typedef struct selection {
     lilac_axis_analysis axis;
     bool changed;
 } selection;
-
-/* Does every product have to be added exactly to f32? */
-static bool needs_exact_sums(const lilac_tile_op *op, const lilac_plan_dot_problem *problem) {
-    const int64_t limit = lilac_tile_find_integer(&op->attributes, "maxNumImpreciseAcc", 0);
-    return lilac_matrix_type_bits(problem->a) == 8 && problem->d == LILAC_MATRIX_F32 && limit > 0 &&
-           limit <= INT64_C(1) << problem->k_bits;
-}
 
 /* Inserts an operation where its operand is defined, if that is in a block around `user`; else before
  * the user. */
@@ -54,7 +45,8 @@ static lilac_tile_value *transpose_memory(selection *s, lilac_tile_value *memory
     lilac_tile_op *op = lilac_tile_op_create(s->module, LILAC_TILE_OP_TTG_MEMDESC_TRANS, 1, &memory,
                                              1, &type, 0, like->location);
     op->position = like->position;
-    lilac_tile_set_attribute(s->module, &op->attributes, lilac_tile_find(&like->attributes, "order"));
+    lilac_tile_set_attribute(s->module, &op->attributes,
+                             lilac_tile_find(&like->attributes, "order"));
     lilac_tile_insert_after(memory->op, op);
     return &op->results[0];
 }
@@ -78,7 +70,8 @@ static lilac_tile_value *store(selection *s, lilac_tile_value *value, lilac_tile
                                                 NULL, 0, NULL, 0, user->location);
     insert(alloc, value, user);
     const lilac_tile_attribute own_block = {.kind = LILAC_TILE_ATTR_BOOL,
-                                            .name = lilac_intern_string(s->module->context, "bCluster"),
+                                            .name =
+                                                lilac_intern_string(s->module->context, "bCluster"),
                                             .type = lilac_tile_scalar(s->module, LILAC_I1)};
     fence->position = user->position;
     lilac_tile_set_attribute(s->module, &fence->attributes, &own_block);
@@ -94,7 +87,8 @@ static bool is_in_registers(const selection *s, const lilac_tile_op *op,
         return value->op != NULL && value->op->parent == op->parent;
     }
     return lilac_tile_element_bits(value->type) != 16 &&
-           !lilac_dot_is_contiguous(&s->axis, value, 1) && lilac_dot_is_contiguous(&s->axis, value, 0);
+           !lilac_dot_is_contiguous(&s->axis, value, 1) &&
+           lilac_dot_is_contiguous(&s->axis, value, 0);
 }
 
 /* Removes transpositions that nothing uses any more. */
@@ -119,6 +113,10 @@ static void select_wgmma(selection *s, lilac_tile_op *op) {
     product->position = op->position;
     product->results[0].name = op->results[0].name;
     lilac_engine_set_integer(s->module, product, "inputPrecision", 0);
+    const lilac_tile_attribute *limit = lilac_tile_find(&op->attributes, "maxNumImpreciseAcc");
+    if (limit != NULL) {
+        lilac_tile_set_attribute(s->module, &product->attributes, limit);
+    }
     lilac_tile_insert_before(op, product);
     lilac_tile_replace_uses(&op->results[0], &product->results[0]);
     lilac_tile_value *operands[2] = {op->operands[0].value, op->operands[1].value};
@@ -133,7 +131,7 @@ static void visit_op(selection *s, lilac_tile_op *op) {
     lilac_matrix_shape shape;
     lilac_reason why;
     if (op->code == LILAC_TILE_OP_TT_DOT && op->results[0].type->layout == NULL &&
-        lilac_engine_dot_problem(&problem, op, &why) && !needs_exact_sums(op, &problem) &&
+        lilac_engine_dot_problem(&problem, op, &why) &&
         lilac_plan_dot_choose_wgmma(&shape, &problem, s->target)) {
         select_wgmma(s, op);
     }
@@ -151,7 +149,8 @@ static void visit_region(selection *s, lilac_tile_region *region) {
     }
 }
 
-bool lilac_engine_select_dots(lilac_tile_module *module, const lilac_target *target, bool *changed) {
+bool lilac_engine_select_dots(lilac_tile_module *module, const lilac_target *target,
+                              bool *changed) {
     selection s = {.module = module, .target = target};
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next) {

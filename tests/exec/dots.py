@@ -189,9 +189,9 @@ def multiply(a, b, c):
 # ---- kernels ------------------------------------------------------------------------------------
 
 
-def dot(name, a, b, c, types, tf32):
-    return "%%%s = tt.dot %s, %s, %s%s : %s * %s -> %s" % ((name, a, b, c, ", inputPrecision = tf32" if tf32 else "")
-                                                          + types)
+def dot(name, a, b, c, types, tf32, limit=0):
+    words = (", inputPrecision = tf32" if tf32 else "") + (" {maxNumImpreciseAcc = %d : i32}" % limit if limit else "")
+    return "%%%s = tt.dot %s, %s, %s%s : %s * %s -> %s" % ((name, a, b, c, words) + types)
 
 
 class Kernel:
@@ -217,6 +217,7 @@ class Kernel:
             self.m, self.k = max(self.m, 64), max(self.k, 32)
             self.n = max(self.n, 64 if self.shape in ("left", "right") else 8)
         self.matrices()
+        self.limit = source.choice([0, 32, 64, 1 << 30, 1 << 30]) if self.a in BYTES else 0
 
     def sizes(self):
         draw_size = lambda: 1 << self.source.choice([0, 1, 2, 3, 4, 5, 6, 6, 7, 7])  # noqa: E731
@@ -261,7 +262,7 @@ class Kernel:
         lines_b, b = load(self.B, "%pB")
         lines, tf32 = lines_a + lines_b, self.a == "tf32"
         if self.E is None:
-            return lines + [dot("D", a, b, "%lC", (self.A.type(), self.B.type(), self.C.type()), tf32)]
+            return lines + [dot("D", a, b, "%lC", (self.A.type(), self.B.type(), self.C.type()), tf32, self.limit)]
         sizes, element = [self.m, self.n], TYPES[self.a][0]
         wide, narrow = tensor(sizes, "f32"), tensor(sizes, element)
         lines.append("%%zero = arith.constant dense<0.0> : %s" % wide)
@@ -289,7 +290,8 @@ class Kernel:
                      " -> (%s, %s, %s)  : i32 {" % (types[0], types[1], d))
         lines_a, a = load(self.A, "%qA")
         lines_b, b = load(self.B, "%qB")
-        lines += lines_a + lines_b + [dot("sum", a, b, "%acc", (self.A.type(), self.B.type(), d), self.a == "tf32")]
+        lines += lines_a + lines_b + [dot("sum", a, b, "%acc", (self.A.type(), self.B.type(), d), self.a == "tf32",
+                                      self.limit)]
         for (name, offsets), type_ in zip(steps, types):
             lines.append("%%n%s = tt.addptr %%q%s, %%o%s : %s, %s" % (name, name, name, type_, offsets))
         lines.append("scf.yield %%nA, %%nB, %%sum : %s, %s, %s" % (types[0], types[1], d))
@@ -314,8 +316,8 @@ class Kernel:
         return found
 
     def __str__(self):
-        return "%s %s x %s -> %s, %d x %d x %d (%d), batch %d, %d warps, %s, %s%s" % (
-            self.shape, self.a, self.b, self.d, self.m, self.n, self.k, self.l, self.batch, self.warps, self.device,
+        return "%s %s x %s%s -> %s, %d x %d x %d (%d), batch %d, %d warps, %s, %s%s" % (
+            self.shape, self.a, self.b, " in sums of %d" % self.limit if self.limit else "", self.d, self.m, self.n, self.k, self.l, self.batch, self.warps, self.device,
             "exact" if self.exact else "real", "".join(", %s transposed" % one.name for one in self.inputs
                                                        if one.transposed))
 

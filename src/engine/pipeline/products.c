@@ -37,8 +37,16 @@ static bool is_kept(const pipeline *p, const lilac_tile_value *operand) {
            (!lilac_tile_is_inside(operand, p->loop) || lilac_pipeline_load_of(p, operand) != NULL);
 }
 
+/* Is the product complete only behind additions to its accumulators? */
+static bool has_additions(const lilac_tile_op *op) {
+    lilac_plan_dot_problem problem;
+    lilac_reason why;
+    return !lilac_engine_dot_problem(&problem, op, &why) ||
+           lilac_engine_imprecise_terms(op, &problem) != 0;
+}
+
 static bool can_fly(const pipeline *p, const lilac_tile_op *op) {
-    return op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT &&
+    return op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !has_additions(op) &&
            op->parent == p->loop->regions[0]->first && is_kept(p, op->operands[0].value) &&
            is_kept(p, op->operands[1].value);
 }

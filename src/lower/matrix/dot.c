@@ -125,7 +125,8 @@ static bool multiply(const lilac_lower_dot *dot, const lilac_simt_matrix_payload
 }
 
 static bool lower_mma(lilac_lower_dot *dot) {
-    const lilac_simt_matrix_payload payload = lilac_lower_dot_payload(dot->plan);
+    lilac_simt_matrix_payload payload = lilac_lower_dot_payload(dot->plan);
+    payload.saturate = payload.d == LILAC_MATRIX_S32; /* as Triton's; wgmma wraps as its wgmma does */
     const uint32_t blocks =
         dot->d->view->columns.distinct & ~dot->plan->instruction_registers;
     dot->idle = find_idle_lanes(dot->l, dot->plan);

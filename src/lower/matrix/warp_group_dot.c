@@ -6,6 +6,9 @@
  *     wgmma.commit
  *     wgmma.wait        unless the operation is asynchronous; ttng.warp_group_dot_wait follows then
  *
+ * A limit of the terms that wgmma may add (lilac_engine_imprecise_terms) divides the steps into groups;
+ * each sum of a block starts from 0, is waited for, and is added to the accumulators.
+ *
  * What ordinary stores wrote must be visible to the async proxy: ttng.fence_async_shared after them. */
 #include "matrix/fragments.h"
 #include "memory/descriptor.h"
@@ -13,12 +16,18 @@
 
 #include <lilac/simt_matrix.h>
 
-enum { MOST_ACCUMULATORS = 128, WORDS = 4, LANE_BITS = 5 };
+enum {
+    MOST_ACCUMULATORS = 128,
+    MOST_EXACT_COLUMNS = 128, /* of sums that are added in f32, which take registers of their own */
+    WORDS = 4,
+    LANE_BITS = 5
+};
 
 /* An operand in shared memory: descriptors of one block and one step differ by constants. */
 typedef struct memory_operand {
     lilac_plan_dot_memory plan;
-    lilac_simt_value descriptor; /* of the warp's own row (column) 0 and inner index 0; 0: registers */
+    lilac_simt_value
+        descriptor; /* of the warp's own row (column) 0 and inner index 0; 0: registers */
 } memory_operand;
 
 typedef struct product {
@@ -26,6 +35,7 @@ typedef struct product {
     memory_operand operands[2];
     lilac_simt_matrix_payload payload;
     lilac_simt_value accumulate; /* of the first step */
+    uint32_t exact_steps;        /* steps that wgmma may add; 0: all */
 } product;
 
 /* ---- operands in shared memory -------------------------------------------------------------- */
@@ -66,21 +76,23 @@ static bool open_memory(product *p, const lilac_tile_op *op, uint32_t operand) {
     lilac_reason why = {"its layout is not known"};
     if (memory == NULL || memory->bytes == 0 || value->type->layout == NULL ||
         value->type->is_tensor_memory) {
-        return lilac_lower_unsupported(l, "the memory of %s is not in shared memory, has no layout, "
-                                          "or is not derived from a ttg.local_alloc of this kernel",
+        return lilac_lower_unsupported(l,
+                                       "the memory of %s is not in shared memory, has no layout, "
+                                       "or is not derived from a ttg.local_alloc of this kernel",
                                        operand == 0 ? "A" : "B");
     }
     if (memory->dynamic_shift != 0) {
-        return lilac_lower_unsupported(l, "%s is one of several parts of a buffer that control flow "
-                                          "chooses; expected a known part",
+        return lilac_lower_unsupported(l,
+                                       "%s is one of several parts of a buffer that control flow "
+                                       "chooses; expected a known part",
                                        operand == 0 ? "A" : "B");
     }
     if (!lilac_plan_dot_memory_init(&o->plan, p->dot.plan, operand, value->type->layout,
                                     memory->shift, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
-    o->descriptor = lilac_simt_matrix_descriptor(&l->builder, address_of(p, operand, memory),
-                                                 &o->plan.like);
+    o->descriptor =
+        lilac_simt_matrix_descriptor(&l->builder, address_of(p, operand, memory), &o->plan.like);
     if (operand == 0) {
         p->payload.transpose_a = o->plan.transposed;
     } else {
@@ -96,9 +108,10 @@ static lilac_simt_value descriptor_of(const product *p, uint32_t operand, uint64
     const memory_operand *o = &p->operands[operand];
     const uint32_t start = lilac_plan_dot_memory_start(&o->plan, operand, kept, inner);
     lilac_lowering *l = p->dot.l;
-    return start == 0 ? o->descriptor
-                      : lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, o->descriptor,
-                                       lilac_lower_integer(l, LILAC_SIMT_I64, start / UNIT));
+    return start == 0
+               ? o->descriptor
+               : lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, o->descriptor,
+                                lilac_lower_integer(l, LILAC_SIMT_I64, start / UNIT));
 }
 
 /* ---- the instructions ------------------------------------------------------------------------ */
@@ -107,8 +120,8 @@ static lilac_simt_value descriptor_of(const product *p, uint32_t operand, uint64
  * in front of wgmma.fence. */
 static bool read_words(const product *p, uint32_t base, uint32_t step, lilac_simt_value *words) {
     const lilac_lower_dot *dot = &p->dot;
-    const uint64_t row = lilac_plan_dot_coordinate(&dot->d->view->columns,
-                                                   dot->d->view->coordinates[base], 0);
+    const uint64_t row =
+        lilac_plan_dot_coordinate(&dot->d->view->columns, dot->d->view->coordinates[base], 0);
     if (!lilac_lower_dot_words(dot, true, 0, row, lilac_lower_dot_step(dot->plan, step), words)) {
         return false;
     }
@@ -116,17 +129,17 @@ static bool read_words(const product *p, uint32_t base, uint32_t step, lilac_sim
      * iteration's value have their registers, which wgmma still reads; so it gets copies. */
     for (uint32_t i = 0; i < WORDS && dot->plan->word_bits == 0; i++) {
         lilac_simt_builder *b = &dot->l->builder;
-        words[i] = lilac_simt_op1(
-            b, LILAC_SIMT_OP_OPAQUE, LILAC_SIMT_I32,
-            lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I32, words[i]));
+        words[i] =
+            lilac_simt_op1(b, LILAC_SIMT_OP_OPAQUE, LILAC_SIMT_I32,
+                           lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I32, words[i]));
     }
     return true;
 }
 
-/* Adds one step of K to the accumulators of the block at register `base`. `words`: the registers of A,
- * if it is in registers. */
+/* Adds one step of K to the accumulators of the block at register `base`, which count if
+ * `accumulate`. `words`: the registers of A, if it is in registers. */
 static void multiply(const product *p, uint32_t base, uint32_t step, const lilac_simt_value *words,
-                     lilac_simt_value *c) {
+                     lilac_simt_value accumulate, lilac_simt_value *c) {
     const lilac_lower_dot *dot = &p->dot;
     lilac_lowering *l = dot->l;
     const lilac_layout_columns *d = &dot->d->view->columns;
@@ -136,10 +149,7 @@ static void multiply(const product *p, uint32_t base, uint32_t step, const lilac
     const lilac_simt_value a =
         p->payload.registers ? 0
                              : descriptor_of(p, 0, lilac_plan_dot_coordinate(d, flat, 0), inner);
-    const lilac_simt_value b =
-        descriptor_of(p, 1, lilac_plan_dot_coordinate(d, flat, 1), inner);
-    const lilac_simt_value accumulate =
-        step == 0 ? p->accumulate : lilac_simt_constant(&l->builder, LILAC_SIMT_I1, 1);
+    const lilac_simt_value b = descriptor_of(p, 1, lilac_plan_dot_coordinate(d, flat, 1), inner);
     const lilac_simt_value first = lilac_simt_wgmma(
         &l->builder, &p->payload, c, p->payload.registers ? words : &a, b, accumulate);
     for (uint32_t i = 0; i < count; i++) {
@@ -154,40 +164,98 @@ static void wait_for(lilac_lowering *l, uint32_t groups, uint32_t count, lilac_s
     }
 }
 
-/* One group of instructions for all blocks of D. `in_flight`: nothing waits for it here. */
+/* The instructions of a product: `steps` for each of the `blocks` of D, which have `count`
+ * registers each. `words`: the registers of A of each block and step. */
+typedef struct instructions {
+    uint32_t block_registers, blocks, count, steps;
+    lilac_simt_value (*words)[WORDS];
+} instructions;
+
+/* Some of them: of blocks first_block …, steps first_step … */
+typedef struct part {
+    uint32_t first_block, blocks, first_step, steps;
+} part;
+
+/* One group. `c`: the accumulators of the first block on. */
+static void issue_group(const product *p, const instructions *all, const part *some,
+                        lilac_simt_value accumulate, lilac_simt_value *c) {
+    lilac_lowering *l = p->dot.l;
+    const lilac_simt_value further = lilac_simt_constant(&l->builder, LILAC_SIMT_I1, 1);
+    lilac_simt_wgmma_fence(&l->builder);
+    for (uint32_t i = 0; i < some->blocks; i++) {
+        const uint32_t block = some->first_block + i;
+        for (uint32_t k = 0; k < some->steps; k++) {
+            const uint32_t step = some->first_step + k;
+            multiply(p, lilac_lower_deposit(block, all->block_registers), step,
+                     all->words[(size_t)block * all->steps + step], k == 0 ? accumulate : further,
+                     c + (size_t)i * all->count);
+        }
+    }
+    lilac_simt_wgmma_commit(&l->builder);
+}
+
+/* Adds a block's sum of p->exact_steps steps, from 0, to its accumulators in f32. */
+static void add_sum(const product *p, const instructions *all, uint32_t block, uint32_t step,
+                    lilac_simt_value *c) {
+    lilac_lowering *l = p->dot.l;
+    const part some = {block, 1, step, p->exact_steps};
+    lilac_simt_value sum[MOST_ACCUMULATORS];
+    for (uint32_t i = 0; i < all->count; i++) {
+        sum[i] = lilac_simt_constant(&l->builder, LILAC_SIMT_F32, 0);
+    }
+    issue_group(p, all, &some, lilac_simt_constant(&l->builder, LILAC_SIMT_I1, 0), sum);
+    wait_for(l, 0, all->count, sum);
+    for (uint32_t i = 0; i < all->count; i++) {
+        c[i] = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_FADD, LILAC_SIMT_F32, c[i], sum[i]);
+    }
+}
+
+static void issue_exact(const product *p, const instructions *all, lilac_simt_value *c) {
+    lilac_lowering *l = p->dot.l;
+    const lilac_simt_value zero = lilac_simt_constant(&l->builder, LILAC_SIMT_F32, 0);
+    for (uint32_t i = 0; i < all->blocks * all->count; i++) {
+        c[i] = lilac_lower_select(l, p->accumulate, c[i], zero);
+    }
+    for (uint32_t block = 0; block < all->blocks; block++) {
+        for (uint32_t step = 0; step < all->steps; step += p->exact_steps) {
+            add_sum(p, all, block, step, c + (size_t)block * all->count);
+        }
+    }
+}
+
+/* All instructions. `in_flight`: nothing waits for them here. */
 static bool issue(const product *p, bool in_flight) {
     const lilac_lower_dot *dot = &p->dot;
     lilac_lowering *l = dot->l;
     const uint32_t block_registers =
         dot->d->view->columns.distinct & ~dot->plan->instruction_registers;
-    const uint32_t blocks = 1U << __builtin_popcount(block_registers);
-    const uint32_t count = lilac_matrix_d_registers(&dot->plan->shape, 4 * 32);
-    lilac_simt_value *c = lilac_arena_array(l->arena, lilac_simt_value, (size_t)blocks * count);
-    const uint32_t steps = 1U << dot->plan->step_bits;
-    lilac_simt_value(*words)[WORDS] =
-        lilac_arena_alloc(l->arena, (size_t)blocks * steps * sizeof *words);
-    for (uint32_t i = 0; i < blocks; i++) {
+    instructions all = {.block_registers = block_registers,
+                        .blocks = 1U << __builtin_popcount(block_registers),
+                        .count = lilac_matrix_d_registers(&dot->plan->shape, 4 * 32),
+                        .steps = 1U << dot->plan->step_bits};
+    lilac_simt_value *c =
+        lilac_arena_array(l->arena, lilac_simt_value, (size_t)all.blocks * all.count);
+    all.words = lilac_arena_alloc(l->arena, (size_t)all.blocks * all.steps * sizeof *all.words);
+    for (uint32_t i = 0; i < all.blocks; i++) {
         const uint32_t base = lilac_lower_deposit(i, block_registers);
-        lilac_lower_dot_gather(dot, dot->d->base, base, c + (size_t)i * count);
-        for (uint32_t s = 0; s < steps && p->payload.registers; s++) {
-            if (!read_words(p, base, s, words[(size_t)i * steps + s])) {
+        lilac_lower_dot_gather(dot, dot->d->base, base, c + (size_t)i * all.count);
+        for (uint32_t s = 0; s < all.steps && p->payload.registers; s++) {
+            if (!read_words(p, base, s, all.words[(size_t)i * all.steps + s])) {
                 return false;
             }
         }
     }
-    lilac_simt_wgmma_fence(&l->builder);
-    for (uint32_t i = 0; i < blocks; i++) {
-        for (uint32_t s = 0; s < steps; s++) {
-            multiply(p, lilac_lower_deposit(i, block_registers), s, words[(size_t)i * steps + s],
-                     c + (size_t)i * count);
+    if (p->exact_steps > 0) {
+        issue_exact(p, &all, c);
+    } else {
+        const part whole = {0, all.blocks, 0, all.steps};
+        issue_group(p, &all, &whole, p->accumulate, c);
+        if (!in_flight) {
+            wait_for(l, 0, all.blocks * all.count, c);
         }
     }
-    lilac_simt_wgmma_commit(&l->builder);
-    if (!in_flight) {
-        wait_for(l, 0, blocks * count, c);
-    }
-    for (uint32_t i = 0; i < blocks; i++) {
-        lilac_lower_dot_scatter(dot, c + (size_t)i * count,
+    for (uint32_t i = 0; i < all.blocks; i++) {
+        lilac_lower_dot_scatter(dot, c + (size_t)i * all.count,
                                 lilac_lower_deposit(i, block_registers), dot->d->base);
     }
     return true;
@@ -200,8 +268,8 @@ static void find_accumulate(product *p, const lilac_tile_op *op) {
     uint64_t bits;
     bool zero = lilac_lower_constant(l, p->dot.c, &number) && number == 0;
     for (uint32_t r = 0; r < p->dot.c->count && !zero; r++) {
-        zero = lilac_simt_is_constant(l->kernel, lilac_lower_get(l, p->dot.c, r), &bits) &&
-               bits == 0;
+        zero =
+            lilac_simt_is_constant(l->kernel, lilac_lower_get(l, p->dot.c, r), &bits) && bits == 0;
         if (!zero) {
             break;
         }
@@ -222,9 +290,16 @@ static bool plan_product(product *p, lilac_plan_dot *plan, const lilac_tile_op *
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     if (!lilac_plan_dot_choose_wgmma(&shape, &problem, l->target)) {
-        return lilac_lower_unsupported(l, "no wgmma of %s computes a product of these types and sizes "
-                                          "with %u warps",
+        return lilac_lower_unsupported(l,
+                                       "no wgmma of %s computes a product of these types and sizes "
+                                       "with %u warps",
                                        l->target->arch->name, l->target->num_warps);
+    }
+    const uint32_t terms = lilac_engine_imprecise_terms(op, &problem);
+    p->exact_steps =
+        terms == 0 ? 0 : min_u32(max_u32(1, terms / shape.k), (1U << problem.k_bits) / shape.k);
+    while (terms != 0 && shape.n > MOST_EXACT_COLUMNS) {
+        shape.n /= 2;
     }
     if (p->dot.d->view == NULL || p->dot.c->view != p->dot.d->view ||
         !lilac_plan_dot_init(plan, &problem, LILAC_PLAN_DOT_WGMMA, &shape,
@@ -243,9 +318,8 @@ static bool plan_product(product *p, lilac_plan_dot *plan, const lilac_tile_op *
 
 bool lilac_lower_warp_group_dot(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_plan_dot plan;
-    product p = {.dot = {.l = l,
-                         .c = lilac_lower_operand(l, op, 2),
-                         .d = lilac_lower_result(l, op, 0)}};
+    product p = {
+        .dot = {.l = l, .c = lilac_lower_operand(l, op, 2), .d = lilac_lower_result(l, op, 0)}};
     if (p.dot.d == NULL || !plan_product(&p, &plan, op)) {
         return false;
     }
