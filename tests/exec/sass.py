@@ -54,8 +54,8 @@ EXCEPTIONS = {
         "64 x 512 accumulators in 128 threads are 256 registers of a thread"),
     "matmul_kernel-95a91a0e.ttir": (
         {"local memory"},
-        "128 accumulators of a thread, and fragments of 8-bit floats for mma.sync that are read byte by "
-        "byte: maxNumImpreciseAcc excludes wgmma"),
+        "128 accumulators of a thread and 64 of a sum that is added to them (maxNumImpreciseAcc), beside a "
+        "block of B that is transposed through registers"),
     "mxfp8_mxfp4_matmul_tma-1c1a751b.ttir": (
         {"message", "local memory", "groups", "waits", "fences", "size", "overlap",
          "uniform"},
