@@ -174,6 +174,10 @@ lilac_engine_hoist_assertions(lilac_tile_module *module, const lilac_target *tar
  * operations that move with their results. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Computes minima and maxima of products of a tensor and a positive number from the tensor, where the
+ * products are otherwise only added and subtracted. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_scale_extremes(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Inserts assertions that divisors of the numbers of programs are positive, where the widths of
  * accesses depend on it. Never fails. Linear in the size of the module, apart from short searches. */
 LILAC_API LILAC_MUST_USE bool

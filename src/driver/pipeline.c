@@ -146,6 +146,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "simplify",                  NULL,          lilac_engine_simplify,                  NULL},
     {LILAC_STAGE_TILE,   "hoist_assertions",          NULL,          lilac_engine_hoist_assertions,          NULL},
     {LILAC_STAGE_TILE,   "fuse_reductions",           NULL,          lilac_engine_fuse_reductions,           NULL},
+    {LILAC_STAGE_TILE,   "scale_extremes",            NULL,          lilac_engine_scale_extremes,            NULL},
     {LILAC_STAGE_TILE,   "orient_dots",               NULL,          lilac_engine_orient_dots,               NULL},
     {LILAC_STAGE_TILE,   "select_dots",               NULL,          lilac_engine_select_dots,               NULL},
     {LILAC_STAGE_TILE,   "assign_layouts",            NULL,          lilac_engine_assign_layouts,            NULL},
