@@ -1,1 +1,0 @@
-#include "/work/wt/descs/src/f2/f2.h"

@@ -1,1 +1,0 @@
-#include "/work/wt/descs/src/tile/operation_classes.h"

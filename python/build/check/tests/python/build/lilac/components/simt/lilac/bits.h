@@ -1,1 +1,0 @@
-#include "/work/wt/descs/src/base/bits.h"

@@ -1,1 +1,0 @@
-#include "/work/wt/descs/include/lilac/source.h"
