@@ -79,8 +79,8 @@ static bool has_known_uses(const lilac_tile_value *value) {
 }
 
 static bool visit(lilac_tile_module *module, lilac_tile_op *reduce) {
-    const lilac_tile_op *product = reduce->operands[0].value->op;
-    if (!is_reduction(reduce) || product == NULL || product->code != LILAC_TILE_OP_ARITH_MULF ||
+    const lilac_tile_op *product = is_reduction(reduce) ? reduce->operands[0].value->op : NULL;
+    if (product == NULL || product->code != LILAC_TILE_OP_ARITH_MULF ||
         !has_known_uses(&product->results[0])) {
         return false;
     }
