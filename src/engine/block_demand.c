@@ -15,8 +15,10 @@
 #include <lilac/tile_loops.h>
 
 typedef struct liveness {
-    bool *live; /* by value id */
+    const lilac_tile_op *loop; /* in which the most words are searched */
+    bool *live;                /* by value id */
     uint32_t words, most;
+    bool inside; /* the walk is in the loop */
 } liveness;
 
 uint64_t lilac_engine_bytes(const lilac_tile_type *type) {
@@ -101,7 +103,7 @@ static void begin(liveness *l, const lilac_tile_value *value) {
     if (is_counted(value) && !l->live[value->id]) {
         l->live[value->id] = true;
         l->words += lilac_engine_words(value->type);
-        l->most = max_u32(l->most, l->words);
+        l->most = max_u32(l->most, l->inside ? l->words : 0);
     }
 }
 
@@ -138,7 +140,9 @@ static void walk(liveness *l, const lilac_tile_region *region) {
                     outer_uses o = {l, op};
                     lilac_tile_walk(op->regions[r], begin_outer, &o);
                 }
+                l->inside |= op == l->loop;
                 walk(l, op->regions[r]);
+                l->inside &= op != l->loop;
             }
             for (uint32_t i = 0; i < op->operand_count; i++) {
                 begin(l, op->operands[i].value);
@@ -150,9 +154,9 @@ static void walk(liveness *l, const lilac_tile_region *region) {
     }
 }
 
-uint32_t lilac_engine_live_words(const lilac_tile_function *function) {
+uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lilac_tile_op *loop) {
     lilac_arena *arena = lilac_arena_create();
-    liveness l = {.live = lilac_arena_array(arena, bool, function->value_count + 1)};
+    liveness l = {.loop = loop, .live = lilac_arena_array(arena, bool, function->value_count + 1)};
     walk(&l, function->body);
     lilac_arena_destroy(arena);
     return l.most;
@@ -208,11 +212,12 @@ static void add_bytes(void *data, lilac_tile_op *op) {
 }
 
 lilac_block_demand lilac_engine_block_demand(const lilac_tile_function *function,
+                                             const lilac_tile_op *loop,
                                              const lilac_target *target) {
     byte_count c = {.buffers = target->num_stages};
     lilac_tile_walk(function->body, add_bytes, &c);
     return (lilac_block_demand){.warps = target->num_warps,
-                                .registers = lilac_engine_live_words(function) +
+                                .registers = lilac_engine_live_words(function, loop) +
                                              LILAC_ENGINE_OTHER_REGISTERS,
                                 .shared_bytes = c.bytes};
 }

@@ -30,15 +30,16 @@ enum { LILAC_ENGINE_OTHER_REGISTERS = 28 };
 uint64_t lilac_engine_bytes(const lilac_tile_type *type);
 /* 32-bit registers of a thread for the elements of a tensor; 0: not a tensor with a layout. */
 uint32_t lilac_engine_words(const lilac_tile_type *type);
-/* The most such registers that are live at the same time in a numbered function. */
-uint32_t lilac_engine_live_words(const lilac_tile_function *function);
+/* The most such registers that are live at the same time in a loop of a numbered function. What is live behind
+ * the loop alone has no part in it: an assembler computes results in pieces. */
+uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lilac_tile_op *loop);
 /* Bytes of shared memory that are there for one operation: the rings of a load in a loop that becomes copies
  * (all of its uses are memory or conversions), or an allocation for anything else that a loop uses;
  * otherwise 0. Memory that no loop uses shares the place of rings. */
 uint64_t lilac_engine_ring_bytes(const lilac_tile_op *op, uint32_t buffers);
-/* The demand of a block of a numbered function before pipeline_loops. */
+/* The demand of a block of a numbered function in a loop, before pipeline_loops. */
 lilac_block_demand lilac_engine_block_demand(const lilac_tile_function *function,
-                                             const lilac_target *target);
+                                             const lilac_tile_op *loop, const lilac_target *target);
 /* Does a transformation pay that overlaps work within a block, and changes its demand from `before` to
  * `after`? Not if it takes all blocks but one of several, or if threads need more registers than they can
  * have. */

@@ -387,7 +387,7 @@ static bool is_loaded_twice(const rotation *r, const lilac_tile_op *op) {
 /* Is the overlap worth the registers of a second value, and a second ring for loads that are executed
  * twice? */
 static bool pays(const rotation *r, const lilac_tile_value *value) {
-    const lilac_block_demand before = lilac_engine_block_demand(r->function, r->target);
+    const lilac_block_demand before = lilac_engine_block_demand(r->function, r->loop, r->target);
     lilac_block_demand after = before;
     after.registers += lilac_engine_words(value->type);
     for (uint32_t i = 0; i < r->count; i++) {

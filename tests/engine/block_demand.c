@@ -132,6 +132,17 @@ typedef struct outcome {
     bool rotated;
 } outcome;
 
+static void find_loop(void *data, lilac_tile_op *op) {
+    const lilac_tile_op **loop = data;
+    *loop = op->code == LILAC_TILE_OP_SCF_FOR ? op : *loop;
+}
+
+static lilac_block_demand demand_of(const lilac_tile_module *module, const lilac_target *target) {
+    const lilac_tile_op *loop = NULL;
+    lilac_tile_walk(module->functions->body, find_loop, &loop);
+    return lilac_engine_block_demand(module->functions, loop, target);
+}
+
 static outcome run(const shape *s) {
     lilac_text text = {0};
     generate(&text, s);
@@ -148,9 +159,9 @@ static outcome run(const shape *s) {
         fail();
     }
     lilac_tile_number(module->functions);
-    o.before = lilac_engine_block_demand(module->functions, &target);
+    o.before = demand_of(module, &target);
     assert_true(lilac_engine_rotate_products(module, &target, &o.rotated));
-    o.after = lilac_engine_block_demand(module->functions, &target);
+    o.after = demand_of(module, &target);
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
     lilac_text_clear(&text);
