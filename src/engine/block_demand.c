@@ -5,11 +5,11 @@
  *     %t = arith.truncf %p            live: sum, %t
  *     %n = product of %t … %sum       live: %n
  *
- * One backward walk over the operations counts the words of live tensors. These take none: pointers,
- * indices and masks, which an assembler computes again where they are used; constants and splats;
- * broadcasts and other shape operations, which are names of their operand; loads that become copies to
- * shared memory. A value from outside a loop that the loop uses is live in the whole loop. Both
- * branches of scf.if count as live at the same time. */
+ * One backward walk over the operations counts the words of live tensors. These take none:
+ * pointers, indices and masks, which an assembler computes again where they are used; constants
+ * and splats; broadcasts and other shape operations, which are names of their operand; loads
+ * that become copies to shared memory. A value from outside a loop that the loop uses is live in
+ * the whole loop. Both branches of scf.if count as live at the same time. */
 #include "block_demand.h"
 
 #include <lilac/tile_loops.h>
@@ -162,7 +162,7 @@ uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lila
     return l.most;
 }
 
-/* ---- shared memory ---------------------------------------------------------------------------- */
+/* ---- shared memory --------------------------------------------------------------------------- */
 
 static bool is_in_loop(const lilac_tile_op *op) {
     const lilac_tile_op *around = op->parent->parent->parent;
@@ -222,7 +222,7 @@ lilac_block_demand lilac_engine_block_demand(const lilac_tile_function *function
                                 .shared_bytes = c.bytes};
 }
 
-/* ---- overlaps --------------------------------------------------------------------------------- */
+/* ---- overlaps -------------------------------------------------------------------------------- */
 
 bool lilac_engine_overlap_pays(const lilac_arch *arch, const lilac_block_demand *before,
                                const lilac_block_demand *after) {

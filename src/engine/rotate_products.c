@@ -375,7 +375,8 @@ static lilac_tile_op *product_of(const lilac_tile_value *value) {
     return use->op;
 }
 
-/* Is a load of the slice executed in the iteration itself as well, because other operations use it? */
+/* Is a load of the slice executed in the iteration itself as well, because other operations use
+ * it? */
 static bool is_loaded_twice(const rotation *r, const lilac_tile_op *op) {
     const lilac_tile_use *use = op->code == LILAC_TILE_OP_TT_LOAD ? op->results[0].uses : NULL;
     while (use != NULL && is_needed(r, use->op)) {
@@ -384,8 +385,8 @@ static bool is_loaded_twice(const rotation *r, const lilac_tile_op *op) {
     return use != NULL;
 }
 
-/* Is the overlap worth the registers of a second value, and a second ring for loads that are executed
- * twice? */
+/* Is the overlap worth the registers of a second value, and a second ring for loads that are
+ * executed twice? */
 static bool pays(const rotation *r, const lilac_tile_value *value) {
     const lilac_block_demand before = lilac_engine_block_demand(r->function, r->loop, r->target);
     lilac_block_demand after = before;

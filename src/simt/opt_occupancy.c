@@ -26,9 +26,9 @@
  * cores, and its loop runs while this block stores its results. Two blocks are worth a few
  * registers that the assembler would rather have: it takes 130 to 160 of them for loops that need
  * no more than the 128 that two blocks of 8 warps leave. If the live words fit in these, or if the
- * estimate exceeds what two blocks leave by at most a fifth, the kernel gets two. The latter does not
- * hold for products of products, such as attention: their accumulators and operands cannot be spilled
- * while they are in flight, and a limit would serialise them.
+ * estimate exceeds what two blocks leave by at most a fifth, the kernel gets two. The latter does
+ * not hold for products of products, such as attention: their accumulators and operands cannot be
+ * spilled while they are in flight, and a limit would serialise them.
  *
  * Kernels that stream through loops. To save registers the assembler separates the loads of one
  * iteration:
@@ -283,8 +283,8 @@ static uint32_t product_registers(const lilac_simt_kernel *kernel, const lilac_s
     return own > most ? own : most;
 }
 
-/* Two blocks for products of wgmma, if all live words fit in their registers, or if few are missing and
- * the products leave a quarter of them. */
+/* Two blocks for products of wgmma, if all live words fit in their registers, or if few are
+ * missing and the products leave a quarter of them. */
 static uint32_t with_products(const lilac_simt_kernel *kernel) {
     const lilac_arch *arch = kernel->module->arch;
     const uint32_t pressure = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);

@@ -1,4 +1,5 @@
-/* Resident blocks: what the programming guide's tables say, and the laws of the model for all devices. */
+/* Resident blocks: what the programming guide's tables say, and the laws of the model for all
+ * devices. */
 #include <lilac/occupancy.h>
 
 #include "support/test.h"
@@ -9,7 +10,7 @@ static uint32_t resident(const lilac_arch *arch, uint32_t warps, uint32_t regist
         arch, &(lilac_block_demand){.warps = warps, .registers = registers, .shared_bytes = bytes});
 }
 
-/* Numbers that the occupancy calculation of CUDA also gives for compute capability 9.0. */
+/* Numbers that CUDA's occupancy calculation also has for compute capability 9.0. */
 static void known_numbers(void **state) {
     (void)state;
     const lilac_arch *hopper = lilac_arch_find("sm_90a");

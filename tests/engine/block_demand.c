@@ -1,13 +1,13 @@
-/* The demand of a block: what the header says about a lost resident block, words and bytes of a function
- * with known tensors, and rotate_products: it never takes all blocks but one of several, as counted again
- * in the function that it has changed. */
+/* The demand of a block: what the header says about a lost resident block, words and bytes of a
+ * function with known tensors, and rotate_products: it never takes all blocks but one of
+ * several, as counted again in the function that it has changed. */
 #include "block_demand.h"
 
 #include "support/test.h"
 
 enum { RANDOM_CASES = 200000 };
 
-/* ---- the model -------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 static uint64_t max_of(uint64_t a, uint64_t b) {
     return a > b ? a : b;
@@ -22,8 +22,8 @@ static uint64_t overlapped(uint64_t t, uint64_t c, uint64_t wait, uint64_t b, ui
     return max_of(max_of(t, c) * scale, (max_of(t, c) + wait) * scale / b);
 }
 
-/* An overlap never pays for one of several blocks. Where two remain and the wait is no longer than the work,
- * it costs nothing. With the same blocks it costs nothing at all. */
+/* An overlap never pays for one of several blocks. Where two remain and the wait is no longer
+ * than the work, it costs nothing. With the same blocks it costs nothing at all. */
 static void lost_blocks(void **state) {
     (void)state;
     lilac_random random;
@@ -60,7 +60,7 @@ static void overlaps_that_pay(void **state) {
     }
 }
 
-/* ---- functions -------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 typedef struct shape {
     uint32_t rows, columns, depth, warps, stages;
@@ -168,8 +168,9 @@ static outcome run(const shape *s) {
     return o;
 }
 
-/* 128 × 64 sums of 8 warps are 32 words, as are 128 × 64 scores, besides 16 of the probabilities in f16.
- * The buffers are those of %q and three or two of %k; of twice as many if the product is rotated. */
+/* 128 × 64 sums of 8 warps are 32 words, as are 128 × 64 scores, besides 16 of the probabilities
+ * in f16. The buffers are those of %q and three or two of %k; of twice as many if the product is
+ * rotated. */
 static void known_demands(void **state) {
     (void)state;
     const shape two = {.rows = 128, .columns = 64, .depth = 64, .warps = 8, .stages = 2};

@@ -1,5 +1,5 @@
-/* lower: scratch memory that reductions use again lies in the block's memory; separate bytes of exchanges do
- * not cost the second resident block. */
+/* lower: scratch memory that reductions use again lies in the block's memory; separate bytes of
+ * exchanges do not cost the second resident block. */
 #include "support/lower_harness.h"
 
 #define LAYOUTS                                                                                    \
@@ -74,7 +74,8 @@ static void larger_partials_than_before(void **state) {
 
 enum { TILE = 4096, TRIPS = 3 };
 
-/* Two conversions of TILE elements in a loop, while `first` and `second` elements of memory are allocated. */
+/* Two conversions of TILE elements in a loop, while `first` and `second` elements of memory are
+ * allocated. */
 static void generate_loop(lilac_text *out, uint32_t first, uint32_t second) {
     static const char layouts[] =
         "#a = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], "

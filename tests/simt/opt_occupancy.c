@@ -159,8 +159,9 @@ static uint32_t blocks_of_products(uint32_t warps, uint32_t columns, uint32_t ch
     return blocks;
 }
 
-/* Products of blocks of eight warps: two blocks where two have the registers, or nearly; none where many are
- * missing, where the products have most of the registers and not all live words fit, and in smaller blocks. */
+/* Products of blocks of eight warps: two blocks where two have the registers, or nearly; none
+ * where many are missing, where the products have most of the registers and not all live words
+ * fit, and in smaller blocks. */
 static void two_blocks_of_products(void **state) {
     (void)state;
     for (uint32_t chain = 1; chain <= 4; chain += 3) {

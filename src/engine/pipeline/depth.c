@@ -11,30 +11,33 @@
  *     delayed products                  D + 2     1          i − 2
  *
  * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks
- * of the products of an iteration of a block, b the number of resident blocks (block_demand.h), and W
- * the clocks of its waits and barriers. Two grids are priced, in clocks for an iteration of one block:
+ * of the products of an iteration of a block, b the number of resident blocks (block_demand.h), and
+ * W the clocks of its waits and barriers. Two grids are priced, in clocks for an iteration of one
+ * block:
  *
  *     many blocks, which hide the latency from each other     max(T, (T + W) / b)
  *     one block for a multiprocessor                          max(T + W, L / D)
  *
- * L is the latency of a busy memory. The distance is the one with the smallest product of both prices,
- * and among equal ones the smallest. So a further buffer may cost a third resident block, whose work
- * the other two do as well, and the second only if one block then waits less than two did.
+ * b follows from the registers that ptxas takes, except for the second block: the pass occupancy
+ * asks for it. L is the latency of a busy memory. The distance is the one with the smallest product
+ * of both prices, and among equal ones the smallest. So a further buffer may cost a third resident
+ * block, whose work the other two do as well, and the second only if one block then waits less than
+ * two did.
  *
  * Where the distance hides the latency in the full grid, copies start last: issued in front of the
- * products they delay them. Where it does not, every clock counts until a copy starts: copies first, if
- * the additional buffer fits and costs no resident block. On an H200, in millions of clocks (first,
- * last): 8192³ bf16 with tiles of 128 × 128 × 64 (b T = 1024) 2.28, 2.22; f16 128 × 256 × 64 (the same)
- * 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (b T = 512, D = 2) 0.867, 0.868.
+ * products they delay them. Where it does not, every clock counts until a copy starts: copies
+ * first, if the additional buffer fits and costs no resident block. On an H200, in millions of
+ * clocks (first, last): 8192³ bf16 with tiles of 128 × 128 × 64 (b T = 1024) 2.28, 2.22; f16 128 ×
+ * 256 × 64 (the same) 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (b T = 512, D = 2) 0.867, 0.868.
  *
- * A product is delayed if the additional buffer costs no resident block, and if the loop's tensors leave
- * registers to a thread.
+ * A product is delayed if the additional buffer costs no resident block, and if the loop's tensors
+ * leave registers to a thread.
  *
  * What fits: the buffers, all other allocations of the function, the largest block of those that
  * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
  * exchanges between threads if the loop has any. A loop over the tiles of a persistent program
- * has one resident block: such kernels are launched with a program for each multiprocessor. While it
- * issues copies no other block multiplies, so they start last. */
+ * has one resident block: such kernels are launched with a program for each multiprocessor.
+ * While it issues copies no other block multiplies, so they start last. */
 #include "pipeline/pipeline.h"
 
 #include "block_demand.h"
@@ -47,9 +50,9 @@ typedef struct demand {
     const pipeline *p;
     uint64_t other_bytes; /* allocations that are not rings */
     uint64_t
-        box_bytes; /* the largest block of a tensor copy without a ring; one is there at a time */
-    uint32_t registers; /* of a thread */
-    uint64_t clocks;    /* of the products of an iteration */
+        box_bytes;   /* the largest block of a tensor copy without a ring; one is there at a time */
+    uint32_t words;  /* live registers of a thread that hold tensors */
+    uint64_t clocks; /* of the products of an iteration */
     bool exchanges;
     bool persistent;
 } demand;
@@ -113,15 +116,19 @@ static void add_operation(void *data, lilac_tile_op *op) {
 static uint64_t resident(const demand *d, uint64_t slot_bytes, uint32_t buffers) {
     const lilac_target *target = d->p->target;
     const uint32_t shared_bytes = target->arch->shared_bytes;
-    const lilac_block_demand block = {.warps = target->num_warps,
-                                      .registers = d->registers,
-                                      .shared_bytes =
-                                          slot_bytes * buffers + d->other_bytes + d->box_bytes};
+    lilac_block_demand block = {.warps = target->num_warps,
+                                .registers = d->words + LILAC_ENGINE_FREE_REGISTERS,
+                                .shared_bytes =
+                                    slot_bytes * buffers + d->other_bytes + d->box_bytes};
     const uint64_t reserve = d->exchanges ? shared_bytes / 16 : 0;
     if (block.shared_bytes + reserve > shared_bytes) {
         return 0;
     }
-    const uint32_t blocks = lilac_resident_blocks(target->arch, &block);
+    uint32_t blocks = lilac_resident_blocks(target->arch, &block);
+    if (blocks < 2) { /* the pass occupancy asks for the second */
+        block.registers = d->words + LILAC_ENGINE_OTHER_REGISTERS;
+        blocks = min_u32(lilac_resident_blocks(target->arch, &block), 2);
+    }
     return blocks > 0 && !d->persistent ? blocks : 1;
 }
 
@@ -132,7 +139,8 @@ static bool set(pipeline *p, uint32_t distance, uint32_t buffers, bool copies_la
     return true;
 }
 
-/* The product of an iteration's prices in a full and in a small grid, in sixteenths of clocks each. */
+/* The product of an iteration's prices in a full and in a small grid, in sixteenths of clocks
+ * each. */
 static uint64_t price(const demand *d, uint64_t blocks, uint32_t distance) {
     const uint64_t latency = UINT64_C(16) * d->p->target->arch->costs->latency;
     const uint64_t clocks = 16 * d->clocks, block = 16 * (d->clocks + WAIT);
@@ -169,14 +177,13 @@ static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t d
     }
     const uint64_t less = resident(d, slot_bytes, distance + 1);
     p->delays = p->delays && less > 0 && resident(d, slot_bytes, distance + 2) == less &&
-                d->registers <= LILAC_MOST_REGISTERS;
+                d->words + LILAC_ENGINE_OTHER_REGISTERS <= LILAC_MOST_REGISTERS;
     return less > 0 && set(p, distance, distance + (p->delays ? 2 : 1), false);
 }
 
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     demand d = {.p = p,
-                .registers =
-                    lilac_engine_live_words(p->function, p->loop) + LILAC_ENGINE_OTHER_REGISTERS,
+                .words = lilac_engine_live_words(p->function, p->loop),
                 .persistent = lilac_engine_is_persistent(p->loop)};
     uint64_t slot_bytes = 0, distance = stages - 1;
     for (uint32_t i = 0; i < p->load_count; i++) {

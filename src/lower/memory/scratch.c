@@ -13,8 +13,8 @@
  * outside loops executes its barrier once; there the limit is the share of a warp when the
  * multiprocessor is full.
  *
- * Behind allocations, such as the rings of a pipelined loop, separate bytes must not cost the second resident
- * block: there reservation starts again, too.
+ * Behind allocations, such as the rings of a pipelined loop, separate bytes must not cost the
+ * second resident block: there reservation starts again, too.
  *
  * The intervals begin behind the allocations that are live at the operation. Each exchange begins with a
  * barrier, which orders it after accesses to other memory with the same bytes. */
@@ -53,8 +53,8 @@ static uint32_t blocks_up_to(const lilac_lowering *l, uint64_t end) {
     return lilac_resident_blocks(l->target->arch, &demand);
 }
 
-/* Does an interval at scratch_next, behind allocations, leave one block where one at scratch_begin leaves
- * several? */
+/* Does an interval at scratch_next, behind allocations, leave one block where one at
+ * scratch_begin leaves several? */
 static bool costs_second_block(const lilac_lowering *l, uint64_t bytes) {
     return l->scratch_begin > 0 && blocks_up_to(l, l->scratch_next + bytes) <= 1 &&
            blocks_up_to(l, l->scratch_begin + bytes) > 1;
