@@ -6,7 +6,7 @@
 # The headers of each component: installed ones in include/lilac, internal ones in src/.
 set(LILAC_HEADERS_base base.h bits.h source.h scalar.h)
 set(LILAC_HEADERS_f2 f2.h)
-set(LILAC_HEADERS_arch arch.h matrix.h)
+set(LILAC_HEADERS_arch arch.h matrix.h occupancy.h)
 set(LILAC_HEADERS_layout layout.h replication.h)
 set(LILAC_HEADERS_view view.h)
 set(LILAC_HEADERS_encoding encoding.h cute.h memory_form.h)

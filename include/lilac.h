@@ -15,6 +15,7 @@
 #include <lilac/lower.h>
 #include <lilac/matrix.h>
 #include <lilac/memory_form.h>
+#include <lilac/occupancy.h>
 #include <lilac/plan.h>
 #include <lilac/ptx.h>
 #include <lilac/runtime.h>

@@ -19,8 +19,12 @@
  * depend on carried values only through such operations (pointers that advance). Loads of the
  * iteration after the last one are masked off. Nothing in the body may write global memory. The
  * original operations of the body are replaced by those of the next iteration. overlap_products
- * then delays the waits. */
-#include "internal.h"
+ * then delays the waits.
+ *
+ * A rotated result is there twice, and loads that other operations use too get a second ring. Where
+ * that leaves one resident block of several, or too few registers, the loop stays as it is
+ * (block_demand.h). */
+#include "block_demand.h"
 
 #include <lilac/tile_loops.h>
 
@@ -29,6 +33,7 @@ enum { MOST_SLICE = 256 };
 typedef struct rotation {
     lilac_tile_module *module;
     lilac_tile_function *function;
+    const lilac_target *target;
     lilac_tile_op *loop;
     lilac_arena *arena;
     bool *needed;        /* by value id: the rotated value is computed from it */
@@ -370,6 +375,30 @@ static lilac_tile_op *product_of(const lilac_tile_value *value) {
     return use->op;
 }
 
+/* Is a load of the slice executed in the iteration itself as well, because other operations use
+ * it? */
+static bool is_loaded_twice(const rotation *r, const lilac_tile_op *op) {
+    const lilac_tile_use *use = op->code == LILAC_TILE_OP_TT_LOAD ? op->results[0].uses : NULL;
+    while (use != NULL && is_needed(r, use->op)) {
+        use = use->next;
+    }
+    return use != NULL;
+}
+
+/* Is the overlap worth the registers of a second value, and a second ring for loads that are
+ * executed twice? */
+static bool pays(const rotation *r, const lilac_tile_value *value) {
+    const lilac_block_demand before = lilac_engine_block_demand(r->function, r->loop, r->target);
+    lilac_block_demand after = before;
+    after.registers += lilac_engine_words(value->type);
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (is_loaded_twice(r, r->ops[i])) {
+            after.shared_bytes += lilac_engine_ring_bytes(r->ops[i], r->target->num_stages);
+        }
+    }
+    return lilac_engine_overlap_pays(r->target->arch, &before, &after);
+}
+
 static void find_writes(void *data, lilac_tile_op *op) {
     bool *writes = data;
     if (op->region_count > 0) {
@@ -394,6 +423,10 @@ static bool visit_loop(rotation *r) {
     }
     lilac_tile_value *value = writes ? NULL : choose(r);
     if (value == NULL || !find_slice(r, value)) {
+        return false;
+    }
+    /* operands are computed in pieces, between which registers are free again */
+    if (value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !pays(r, value)) {
         return false;
     }
     for (uint32_t i = 0; i < lilac_tile_carried_count(r->loop); i++) {
@@ -447,7 +480,10 @@ bool lilac_engine_rotate_products(lilac_tile_module *module, const lilac_target 
         if (!found) {
             continue;
         }
-        rotation r = {.module = module, .function = function, .arena = lilac_arena_create()};
+        rotation r = {.module = module,
+                      .function = function,
+                      .target = target,
+                      .arena = lilac_arena_create()};
         *changed |= walk(&r, function->body);
         lilac_tile_number(function);
         lilac_arena_destroy(r.arena);

@@ -25,10 +25,10 @@
  * copies, for barriers and for products at about the same time; a second block then uses the tensor
  * cores, and its loop runs while this block stores its results. Two blocks are worth a few
  * registers that the assembler would rather have: it takes 130 to 160 of them for loops that need
- * no more than the 128 that two blocks of 8 warps leave. If the estimate exceeds what two blocks
- * leave by at most a fifth, the kernel gets two. Products of products, such as attention, are left
- * alone: their accumulators and operands cannot be spilled while they are in flight, and a limit
- * would serialise them.
+ * no more than the 128 that two blocks of 8 warps leave. If the live words fit in these, or if the
+ * estimate exceeds what two blocks leave by at most a fifth, the kernel gets two. The latter does
+ * not hold for products of products, such as attention: their accumulators and operands cannot be
+ * spilled while they are in flight, and a limit would serialise them.
  *
  * Kernels that stream through loops. To save registers the assembler separates the loads of one
  * iteration:
@@ -64,6 +64,7 @@
  */
 #include "internal.h"
 
+#include <lilac/occupancy.h>
 #include <lilac/simt_matrix.h>
 
 static bool is_barrier(const lilac_simt_instruction *i) {
@@ -282,17 +283,20 @@ static uint32_t product_registers(const lilac_simt_kernel *kernel, const lilac_s
     return own > most ? own : most;
 }
 
-/* Two blocks for products of wgmma, if at most few registers are missing. */
+/* Two blocks for products of wgmma, if all live words fit in their registers, or if few are
+ * missing and the products leave a quarter of them. */
 static uint32_t with_products(const lilac_simt_kernel *kernel) {
+    const lilac_arch *arch = kernel->module->arch;
     const uint32_t pressure = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
     const uint32_t words = words_for(kernel, 2, pressure);
     const uint32_t products = product_registers(kernel, kernel->body);
-    const bool few = 8 * kernel->num_warps == kernel->module->arch->resident_warps;
-    return few && products > 0 && 4 * products <= 3 * words &&
-                   lilac_simt_resident_blocks(kernel, pressure) <= 2 &&
-                   FEW_MISSING * (pressure - words) <= words
-               ? 2
-               : 0;
+    const uint32_t blocks = lilac_simt_resident_blocks(kernel, pressure);
+    const bool considered =
+        8 * kernel->num_warps == arch->resident_warps && products > 0 && words > 0 && blocks <= 2;
+    const bool fits =
+        blocks < 2 && pressure <= lilac_registers_for_blocks(arch, kernel->num_warps, 2);
+    const bool few_missing = 4 * products <= 3 * words && FEW_MISSING * (pressure - words) <= words;
+    return considered && (fits || few_missing) ? 2 : 0;
 }
 
 bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {

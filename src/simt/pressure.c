@@ -27,15 +27,15 @@
  * uses is live in the whole loop. Both branches of an if count as live at the same time. */
 #include "internal.h"
 
+#include <lilac/occupancy.h>
+
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    ON_TOP = 12,           /* an assembler needs a twelfth more registers than live words, or it
-                              spills (ptxas on the kernels of the benchmark) */
-    PREDICATES = 7,        /* registers of one bit that a thread has */
-    UNIT = 8,              /* registers are allocated to a thread in units of this size */
-    RESERVED_SHARED = 1024 /* bytes of shared memory that the system reserves for each block */
+    ON_TOP = 12,   /* an assembler needs a twelfth more registers than live words, or it spills
+                      (ptxas on the kernels of the benchmark) */
+    PREDICATES = 7 /* registers of one bit that a thread has */
 };
 
 typedef lilac_simt_instruction instruction;
@@ -413,13 +413,8 @@ uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, lilac_simt_pressur
 }
 
 uint32_t lilac_simt_resident_blocks(const lilac_simt_kernel *kernel, uint32_t pressure) {
-    const lilac_arch *arch = kernel->module->arch;
-    uint32_t need = pressure + (pressure + ON_TOP - 1) / ON_TOP;
-    need = (need + UNIT - 1) / UNIT * UNIT;
-    uint32_t warps = need > 0 ? arch->registers / (arch->warp_size * need) : arch->resident_warps;
-    warps = warps < arch->resident_warps ? warps : arch->resident_warps;
-    uint32_t blocks = warps / kernel->num_warps;
-    uint32_t shared =
-        (arch->shared_bytes + RESERVED_SHARED) / (kernel->shared_bytes + RESERVED_SHARED);
-    return blocks < shared ? blocks : shared;
+    const lilac_block_demand demand = {.warps = kernel->num_warps,
+                                       .registers = pressure + (pressure + ON_TOP - 1) / ON_TOP,
+                                       .shared_bytes = kernel->shared_bytes};
+    return lilac_resident_blocks(kernel->module->arch, &demand);
 }

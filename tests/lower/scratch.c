@@ -1,4 +1,5 @@
-/* lower: scratch memory that reductions use again lies in the block's memory. */
+/* lower: scratch memory that reductions use again lies in the block's memory; separate bytes of
+ * exchanges do not cost the second resident block. */
 #include "support/lower_harness.h"
 
 #define LAYOUTS                                                                                    \
@@ -71,7 +72,86 @@ static void larger_partials_than_before(void **state) {
     harness_close(&h);
 }
 
+enum { TILE = 4096, TRIPS = 3 };
+
+/* Two conversions of TILE elements in a loop, while `first` and `second` elements of memory are
+ * allocated. */
+static void generate_loop(lilac_text *out, uint32_t first, uint32_t second) {
+    static const char layouts[] =
+        "#a = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], "
+        "order = [0]}>\n"
+        "#b = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], "
+        "order = [0]}>\n"
+        "#c = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>\n"
+        "#smem = #ttg.shared_memory\n"
+        "module attributes {\"ttg.num-warps\" = 4 : i32} {\n"
+        "tt.func public @k(%x: !tt.ptr<i32>, %o: !tt.ptr<i32>, %n: i32) {\n"
+        "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n";
+    static const char loop[] =
+        "scf.for %i = %c0 to %n step %c1 : i32 {\n"
+        "%k = arith.constant 4096 : i32\n%p = arith.muli %i, %k : i32\n"
+        "%at = tt.addptr %x, %p : !tt.ptr<i32>, i32\n"
+        "%to = tt.addptr %o, %p : !tt.ptr<i32>, i32\n"
+        "%r = tt.make_range {start = 0 : i32, end = 4096 : i32} : tensor<4096xi32, #a>\n"
+        "%xs = tt.splat %at : !tt.ptr<i32> -> tensor<4096x!tt.ptr<i32>, #a>\n"
+        "%xp = tt.addptr %xs, %r : tensor<4096x!tt.ptr<i32>, #a>, tensor<4096xi32, #a>\n"
+        "%os = tt.splat %to : !tt.ptr<i32> -> tensor<4096x!tt.ptr<i32>, #a>\n"
+        "%op = tt.addptr %os, %r : tensor<4096x!tt.ptr<i32>, #a>, tensor<4096xi32, #a>\n"
+        "%v = tt.load %xp : tensor<4096x!tt.ptr<i32>, #a>\n"
+        "%f = ttg.convert_layout %v : tensor<4096xi32, #a> -> tensor<4096xi32, #b>\n"
+        "%q = arith.muli %f, %f : tensor<4096xi32, #b>\n"
+        "%g = ttg.convert_layout %q : tensor<4096xi32, #b> -> tensor<4096xi32, #a>\n"
+        "tt.store %op, %g : tensor<4096x!tt.ptr<i32>, #a>\n";
+    const uint32_t sizes[2] = {first, second};
+    lilac_text_puts(out, layouts);
+    for (uint32_t i = 0; i < 2; i++) {
+        lilac_text_printf(out,
+                          "%%m%u = ttg.local_alloc : () -> "
+                          "!ttg.memdesc<%uxi32, #c, #smem, mutable>\n",
+                          i, sizes[i]);
+    }
+    lilac_text_puts(out, loop);
+    for (uint32_t i = 0; i < 2; i++) {
+        lilac_text_printf(out,
+                          "%%w%u = arith.constant dense<7> : tensor<%uxi32, #a>\n"
+                          "ttg.local_store %%w%u, %%m%u : tensor<%uxi32, #a> -> "
+                          "!ttg.memdesc<%uxi32, #c, #smem, mutable>\n",
+                          i, sizes[i], i, i, sizes[i], sizes[i]);
+    }
+    lilac_text_puts(out, "}\ntt.return\n}\n}\n");
+}
+
+/* Separate bytes for both, unless they cost the second resident block. */
+static void second_block_before_separate_bytes(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t first, second, bytes;
+    } cases[] = {{4096, 4096, 4 * (8192 + 2 * TILE)},
+                 {16384, 8192, 4 * (24576 + TILE)},
+                 {16384, 16384, 4 * (32768 + 2 * TILE)}};
+    static uint32_t x[TRIPS * TILE], o[TRIPS * TILE];
+    for (uint32_t i = 0; i < TRIPS * TILE; i++) {
+        x[i] = 2654435761U * i;
+    }
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        lilac_text text = {0};
+        generate_loop(&text, cases[c].first, cases[c].second);
+        harness h;
+        memset(o, 0, sizeof o);
+        harness_open(&h, lilac_text_get(&text), 4, false);
+        assert_int_equal(h.simt->kernels->shared_bytes, cases[c].bytes);
+        const buffer buffers[] = {{x, sizeof x}, {o, sizeof o}};
+        harness_run(&h, 1, buffers, 2, (const int64_t[]){TRIPS}, 1);
+        for (uint32_t i = 0; i < TRIPS * TILE; i++) {
+            assert_int_equal(o[i], x[i] * x[i]);
+        }
+        harness_close(&h);
+        lilac_text_clear(&text);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(larger_partials_than_before)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(larger_partials_than_before),
+                                       cmocka_unit_test(second_block_before_separate_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

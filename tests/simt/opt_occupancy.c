@@ -159,8 +159,9 @@ static uint32_t blocks_of_products(uint32_t warps, uint32_t columns, uint32_t ch
     return blocks;
 }
 
-/* Products of blocks of eight warps: two blocks where two have the registers, or nearly; none where many are
- * missing, where the products have most of the registers, and in smaller blocks. */
+/* Products of blocks of eight warps: two blocks where two have the registers, or nearly; none
+ * where many are missing, where the products have most of the registers and not all live words
+ * fit, and in smaller blocks. */
 static void two_blocks_of_products(void **state) {
     (void)state;
     for (uint32_t chain = 1; chain <= 4; chain += 3) {
@@ -168,6 +169,8 @@ static void two_blocks_of_products(void **state) {
         assert_int_equal(blocks_of_products(8, 128, chain, 65), 2);
         assert_int_equal(blocks_of_products(8, 128, chain, 100), 0);
         assert_int_equal(blocks_of_products(8, 256, chain, 4), 0);
+        assert_int_equal(blocks_of_products(8, 224, chain, 8), 2);
+        assert_int_equal(blocks_of_products(8, 224, chain, 24), 0);
         assert_int_equal(blocks_of_products(4, 128, chain, 65), 0);
     }
 }

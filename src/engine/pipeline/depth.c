@@ -10,53 +10,57 @@
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
  *     delayed products                  D + 2     1          i − 2
  *
+ * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks
+ * of the products of an iteration of a block, b the number of resident blocks (block_demand.h), and
+ * W the clocks of its waits and barriers. Two grids are priced, in clocks for an iteration of one
+ * block:
+ *
+ *     many blocks, which hide the latency from each other     max(T, (T + W) / b)
+ *     one block for a multiprocessor                          max(T + W, L / D)
+ *
+ * b follows from the registers that ptxas takes, except for the second block: the pass occupancy
+ * asks for it. L is the latency of a busy memory. The distance is the one with the smallest product
+ * of both prices, and among equal ones the smallest. So a further buffer may cost a third resident
+ * block, whose work the other two do as well, and the second only if one block then waits less than
+ * two did.
+ *
+ * Where the distance hides the latency in the full grid, copies start last: issued in front of the
+ * products they delay them. Where it does not, every clock counts until a copy starts: copies
+ * first, if the additional buffer fits and costs no resident block. On an H200, in millions of
+ * clocks (first, last): 8192³ bf16 with tiles of 128 × 128 × 64 (b T = 1024) 2.28, 2.22; f16 128 ×
+ * 256 × 64 (the same) 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (b T = 512, D = 2) 0.867, 0.868.
+ *
  * Delayed products overlap with the arithmetic between the products of an iteration, which is worth
  * more than a copy that starts early: D is the largest for which their buffer costs no resident
- * block, but no less than what hides the latency. What they carry takes registers: with too many
- * for a thread the products are not delayed.
- *
- * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks
- * of the products of an iteration of all resident blocks, and NEED = 1 + latency / T, rounded up.
- * Where num_stages allows NEED iterations, that many are copied ahead, and copies start last:
- * issued in front of the products they delay them. Where it does not, every clock counts until a
- * copy starts: copies first, if the additional buffer fits and costs no resident block. On an H200,
- * in millions of clocks (first, last): 8192³ bf16 with tiles of 128 × 128 × 64 (T = 1024, NEED = 2)
- * 2.28, 2.22; f16 128 × 256 × 64 (the same) 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (T = 512, NEED =
- * 3, D = 2) 0.867, 0.868.
+ * block, but no less than what hides the latency. What they carry takes registers: where the
+ * loop's tensors leave none to a thread, the products are not delayed.
  *
  * What fits: the buffers, all other allocations of the function, the largest block of those that
  * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
- * exchanges between warps if the loop may have any. Resident blocks are estimated from the shared
- * memory and from the registers of the accumulators. A loop over the tiles of a persistent program
- * has one: such kernels are launched with a program for each multiprocessor. While it issues copies
- * no other block multiplies, so they start last. */
+ * exchanges between warps if the loop may have any. A loop over the tiles of a persistent program
+ * has one resident block: such kernels are launched with a program for each multiprocessor.
+ * While it issues copies no other block multiplies, so they start last. */
 #include "pipeline/pipeline.h"
+
+#include "block_demand.h"
 
 #include <lilac/matrix.h>
 
 #include <stdio.h>
 
-enum {
-    OTHER_REGISTERS = 64, /* of a thread, besides accumulators */
-    MOST_REGISTERS = 256, /* of a thread; the last one is always zero */
-    BLOCK_BYTES = 1024    /* shared memory that the system reserves in a block */
-};
+enum { WAIT = 100 /* clocks of an iteration's waits and barriers */ };
 
 typedef struct demand {
     const pipeline *p;
     uint64_t other_bytes; /* allocations that are not rings */
     uint64_t
-        box_bytes; /* the largest block of a tensor copy without a ring; one is there at a time */
-    uint64_t accumulator_bytes;
+        box_bytes;   /* the largest block of a tensor copy without a ring; one is there at a time */
+    uint32_t words;  /* live registers of a thread that hold tensors */
+    uint32_t sums;   /* and those of the accumulators of the loop's products */
     uint64_t clocks; /* of the products of an iteration */
     bool exchanges;
     bool persistent;
 } demand;
-
-static uint64_t bytes_of(const lilac_tile_type *type) {
-    const uint32_t bits = lilac_tile_element_bits(type);
-    return (uint64_t)lilac_tile_element_count(type) * (bits < 8 ? 8 : bits) / 8;
-}
 
 /* Clocks of a product on the tensor cores of a multiprocessor: instructions of 64 rows and 32 bytes
  * of k. */
@@ -80,7 +84,7 @@ static bool has_ring(const pipeline *p, const lilac_tile_op *load) {
 static void add_box(demand *d, const lilac_tile_op *load) {
     if (lilac_box_of(load) != NULL && lilac_tile_is_inside(&load->results[0], d->p->loop) &&
         !has_ring(d->p, load)) {
-        d->box_bytes = max_u64(d->box_bytes, bytes_of(load->results[0].type));
+        d->box_bytes = max_u64(d->box_bytes, lilac_engine_bytes(load->results[0].type));
     }
 }
 
@@ -102,13 +106,13 @@ static void add_operation(void *data, lilac_tile_op *op) {
         break;
     case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
         if (lilac_pipeline_load_of_alloc(d->p, op) == NULL) {
-            d->other_bytes += bytes_of(op->results[0].type);
+            d->other_bytes += lilac_engine_bytes(op->results[0].type);
         }
         break;
     case LILAC_TILE_OP_TT_DOT:
     case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT:
         if (lilac_tile_is_inside(&op->results[0], d->p->loop)) {
-            d->accumulator_bytes += bytes_of(op->results[0].type);
+            d->sums += lilac_engine_words(op->results[0].type);
             d->clocks += op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT ? clocks_of(op) : 0;
         }
         break;
@@ -129,18 +133,21 @@ static void add_operation(void *data, lilac_tile_op *op) {
 /* Blocks that are resident at a time with these rings; 0: the rings do not fit. */
 static uint64_t resident(const demand *d, uint64_t slot_bytes, uint32_t buffers) {
     const lilac_target *target = d->p->target;
-    const lilac_arch *arch = target->arch;
-    const uint64_t bytes = slot_bytes * buffers + d->other_bytes + d->box_bytes;
-    const uint64_t threads = (uint64_t)target->num_warps * arch->warp_size;
-    const uint64_t registers = d->accumulator_bytes / 4 + threads * OTHER_REGISTERS;
-    const uint64_t reserve = d->exchanges ? arch->shared_bytes / 16 : 0;
-    if (bytes + reserve > arch->shared_bytes) {
+    const uint32_t shared_bytes = target->arch->shared_bytes;
+    lilac_block_demand block = {.warps = target->num_warps,
+                                .registers = d->words + LILAC_ENGINE_FREE_REGISTERS,
+                                .shared_bytes =
+                                    slot_bytes * buffers + d->other_bytes + d->box_bytes};
+    const uint64_t reserve = d->exchanges ? shared_bytes / 16 : 0;
+    if (block.shared_bytes + reserve > shared_bytes) {
         return 0;
     }
-    const uint64_t by_memory = ((uint64_t)arch->shared_bytes + BLOCK_BYTES) / (bytes + BLOCK_BYTES);
-    const uint64_t by_registers = arch->registers / registers;
-    const uint64_t least = by_memory < by_registers ? by_memory : by_registers;
-    return least > 0 && !d->persistent ? least : 1;
+    uint32_t blocks = lilac_resident_blocks(target->arch, &block);
+    if (blocks < 2) { /* the pass occupancy asks for the second */
+        block.registers = d->words + LILAC_ENGINE_OTHER_REGISTERS;
+        blocks = min_u32(lilac_resident_blocks(target->arch, &block), 2);
+    }
+    return blocks > 0 && !d->persistent ? blocks : 1;
 }
 
 static bool set(pipeline *p, uint32_t distance, uint32_t buffers, bool copies_last) {
@@ -150,38 +157,49 @@ static bool set(pipeline *p, uint32_t distance, uint32_t buffers, bool copies_la
     return true;
 }
 
-/* The iterations ahead that hide the latency of memory. Most tiles are in the L2 cache, since other
- * blocks read them too: half the latency of a busy memory. */
-static uint64_t needed(const demand *d, uint64_t blocks) {
-    const uint64_t clocks = d->clocks * blocks;
-    const uint64_t latency = d->p->target->arch->costs->latency / 2;
-    return clocks == 0 ? UINT64_MAX : 1 + (latency + clocks - 1) / clocks;
+/* The product of an iteration's prices in a full and in a small grid, in sixteenths of clocks
+ * each. */
+static uint64_t price(const demand *d, uint64_t blocks, uint32_t distance) {
+    const uint64_t latency = UINT64_C(16) * d->p->target->arch->costs->latency;
+    const uint64_t clocks = 16 * d->clocks, block = 16 * (d->clocks + WAIT);
+    return max_u64(clocks, block / blocks) * max_u64(block, latency / distance);
+}
+
+/* Does this distance hide the latency in a full grid? */
+static bool hides(const demand *d, uint64_t blocks, uint32_t distance) {
+    return 2 * (distance - 1) * blocks * d->clocks >= d->p->target->arch->costs->latency;
 }
 
 static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
+    uint32_t best = 0;
+    uint64_t least = UINT64_MAX;
     for (uint32_t less = 1; less <= distance; less++) {
         const uint64_t blocks = resident(d, slot_bytes, less + 1);
-        if (blocks > 0 && less >= needed(d, blocks)) {
-            return set(p, less, less + 1, true);
+        if (blocks > 0 && price(d, blocks, less) < least) {
+            best = less;
+            least = price(d, blocks, less);
         }
     }
-    const uint64_t blocks = resident(d, slot_bytes, distance + 1);
-    const bool first = !d->persistent && resident(d, slot_bytes, distance + 2) == blocks;
-    return blocks > 0 && set(p, distance, distance + (first ? 2 : 1), !first);
+    if (best == 0) {
+        return false;
+    }
+    const uint64_t blocks = resident(d, slot_bytes, best + 1);
+    const bool first =
+        !d->persistent && !hides(d, blocks, best) && resident(d, slot_bytes, best + 2) == blocks;
+    return set(p, best, best + (first ? 2 : 1), !first);
 }
 
 /* Copies that start in front of the products of an iteration have its time, which is one more than
  * behind them. */
 static bool choose_delayed(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
-    const uint64_t threads = (uint64_t)p->target->num_warps * p->target->arch->warp_size;
-    if ((d->accumulator_bytes + p->delayed_bytes) / 4 + threads * OTHER_REGISTERS >
-        threads * MOST_REGISTERS) {
+    if (d->words + LILAC_ENGINE_OTHER_REGISTERS > LILAC_MOST_REGISTERS ||
+        d->sums + p->delayed_words + LILAC_ENGINE_FREE_REGISTERS > LILAC_MOST_REGISTERS) {
         return false;
     }
     for (uint32_t less = distance; less > 0; less--) {
         const uint64_t blocks = resident(d, slot_bytes, less + 2);
         if (blocks > 0 && resident(d, slot_bytes, less + 1) == blocks) {
-            return (less == distance || less + 1 >= needed(d, blocks)) &&
+            return (less == distance || hides(d, blocks, less + 1)) &&
                    set(p, less, less + 2, false);
         }
     }
@@ -198,7 +216,9 @@ static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t d
 }
 
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
-    demand d = {.p = p, .persistent = lilac_engine_is_persistent(p->loop)};
+    demand d = {.p = p,
+                .words = lilac_engine_live_words(p->function, p->loop),
+                .persistent = lilac_engine_is_persistent(p->loop)};
     uint64_t slot_bytes = 0, distance = stages - 1;
     for (uint32_t i = 0; i < p->load_count; i++) {
         slot_bytes += p->loads[i].bytes;

@@ -59,7 +59,7 @@ typedef struct pipeline {
     pipeline_sum *sums;
     bool in_flight;         /* there are such products */
     bool delays;            /* delay_products delays products of the loop */
-    uint64_t delayed_bytes; /* registers of what they carry from iteration to iteration */
+    uint32_t delayed_words; /* registers of a thread that they carry from iteration to iteration */
 
     uint32_t distance; /* iterations between a copy and its use */
     uint32_t buffers;  /* of each ring */

@@ -82,6 +82,12 @@ static bool is_delayed(const pipeline *p, const lilac_tile_op *op) {
            lilac_pipeline_load_of(p, op->operands[1].value) != NULL;
 }
 
+/* Registers of a thread for a tensor of this shape in f32. */
+static uint32_t words_of_floats(const pipeline *p, const lilac_tile_type *type) {
+    const uint32_t threads = p->target->num_warps * p->target->arch->warp_size;
+    return (uint32_t)lilac_tile_element_count(type) / threads;
+}
+
 void lilac_pipeline_find_products(pipeline *p) {
     const lilac_tile_block *body = p->loop->regions[0]->first;
     const uint32_t carried = lilac_tile_carried_count(p->loop);
@@ -104,7 +110,7 @@ void lilac_pipeline_find_products(pipeline *p) {
     for (const lilac_tile_op *op = body->first; !p->in_flight && op != NULL; op = op->next) {
         if (is_delayed(p, op)) {
             p->delays = true; /* the first operand is carried in f32 */
-            p->delayed_bytes += 4 * (uint64_t)lilac_tile_element_count(op->operands[0].value->type);
+            p->delayed_words += words_of_floats(p, op->operands[0].value->type);
         }
     }
 }

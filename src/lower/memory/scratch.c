@@ -13,10 +13,15 @@
  * outside loops executes its barrier once; there the limit is the share of a warp when the
  * multiprocessor is full.
  *
+ * Behind allocations, such as the rings of a pipelined loop, separate bytes must not cost the
+ * second resident block: there reservation starts again, too.
+ *
  * The intervals begin behind the allocations that are live at the operation. Each exchange begins with a
  * barrier, which orders it after accesses to other memory with the same bytes. */
 #include "memory/shared_access.h"
 #include "operations.h"
+
+#include <lilac/occupancy.h>
 
 enum { SCRATCH_ALIGNMENT = 16, RESIDENT_WARPS = 64 };
 
@@ -40,10 +45,26 @@ static void count(lilac_lowering *l, uint64_t end) {
     l->shared_bytes = end > l->shared_bytes ? (uint32_t)end : l->shared_bytes;
 }
 
+/* The resident blocks that shared memory allows if memory is used up to `end`. */
+static uint32_t blocks_up_to(const lilac_lowering *l, uint64_t end) {
+    const lilac_block_demand demand = {.warps = l->target->num_warps,
+                                       .shared_bytes =
+                                           end > l->shared_bytes ? end : l->shared_bytes};
+    return lilac_resident_blocks(l->target->arch, &demand);
+}
+
+/* Does an interval at scratch_next, behind allocations, leave one block where one at
+ * scratch_begin leaves several? */
+static bool costs_second_block(const lilac_lowering *l, uint64_t bytes) {
+    return l->scratch_begin > 0 && blocks_up_to(l, l->scratch_next + bytes) <= 1 &&
+           blocks_up_to(l, l->scratch_begin + bytes) > 1;
+}
+
 uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
     lilac_lower_place_scratch(l);
     uint64_t start = l->scratch_next;
-    if (start + bytes > (uint64_t)l->scratch_begin + scratch_limit(l)) {
+    if (start + bytes > (uint64_t)l->scratch_begin + scratch_limit(l) ||
+        costs_second_block(l, bytes)) {
         start = l->scratch_begin;
     }
     uint64_t end = start + bytes;

@@ -1,0 +1,192 @@
+/* The number of buffers of loops with products in flight: known tiles, and for random ones the
+ * prices of all distances, computed again in floating point from the description in
+ * src/engine/pipeline/depth.c. */
+#include <lilac/engine.h>
+#include <lilac/matrix.h>
+#include <lilac/occupancy.h>
+
+#include <lilac/bits.h>
+
+#include "support/test.h"
+
+#include <math.h>
+
+#include <lilac/tile_loops.h>
+
+enum { CASES = 60, OTHER_REGISTERS = 28, FREE_REGISTERS = 56, WAIT = 100 };
+
+typedef struct tile_case {
+    uint32_t m, n, k, warps, stages;
+} tile_case;
+
+typedef struct rings {
+    uint32_t buffers, distance;
+} rings;
+
+/* A tile of A is m × k, one of B is k × n; both advance by k. $ and a letter is a number of the
+ * case. */
+static void generate(lilac_text *out, const tile_case *c) {
+    static const char *const text =
+        "module {\n"
+        "tt.func public @f(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32}, "
+        "%b: !tt.ptr<f16> {tt.divisibility = 16 : i32}, "
+        "%o: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %trips: i32) {\n"
+        "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
+        "%zero = arith.constant dense<0.0> : tensor<$Mx$Nxf32>\n"
+        "%am = tt.make_range {start = 0 : i32, end = $M : i32} : tensor<$Mxi32>\n"
+        "%ak = tt.make_range {start = 0 : i32, end = $K : i32} : tensor<$Kxi32>\n"
+        "%bn = tt.make_range {start = 0 : i32, end = $N : i32} : tensor<$Nxi32>\n"
+        "%am1 = tt.expand_dims %am {axis = 1 : i32} : tensor<$Mxi32> -> tensor<$Mx1xi32>\n"
+        "%ak1 = tt.expand_dims %ak {axis = 0 : i32} : tensor<$Kxi32> -> tensor<1x$Kxi32>\n"
+        "%bk1 = tt.expand_dims %ak {axis = 1 : i32} : tensor<$Kxi32> -> tensor<$Kx1xi32>\n"
+        "%bn1 = tt.expand_dims %bn {axis = 0 : i32} : tensor<$Nxi32> -> tensor<1x$Nxi32>\n"
+        "%l1 = arith.constant dense<4096> : tensor<$Mx1xi32>\n"
+        "%l2 = arith.constant dense<4096> : tensor<$Kx1xi32>\n"
+        "%am2 = arith.muli %am1, %l1 : tensor<$Mx1xi32>\n"
+        "%bk2 = arith.muli %bk1, %l2 : tensor<$Kx1xi32>\n"
+        "%am3 = tt.broadcast %am2 : tensor<$Mx1xi32> -> tensor<$Mx$Kxi32>\n"
+        "%ak3 = tt.broadcast %ak1 : tensor<1x$Kxi32> -> tensor<$Mx$Kxi32>\n"
+        "%bk3 = tt.broadcast %bk2 : tensor<$Kx1xi32> -> tensor<$Kx$Nxi32>\n"
+        "%bn3 = tt.broadcast %bn1 : tensor<1x$Nxi32> -> tensor<$Kx$Nxi32>\n"
+        "%oa = arith.addi %am3, %ak3 : tensor<$Mx$Kxi32>\n"
+        "%ob = arith.addi %bk3, %bn3 : tensor<$Kx$Nxi32>\n"
+        "%om4 = tt.broadcast %am2 : tensor<$Mx1xi32> -> tensor<$Mx$Nxi32>\n"
+        "%on4 = tt.broadcast %bn1 : tensor<1x$Nxi32> -> tensor<$Mx$Nxi32>\n"
+        "%oo = arith.addi %om4, %on4 : tensor<$Mx$Nxi32>\n"
+        "%pa = tt.splat %a : !tt.ptr<f16> -> tensor<$Mx$Kx!tt.ptr<f16>>\n"
+        "%pb = tt.splat %b : !tt.ptr<f16> -> tensor<$Kx$Nx!tt.ptr<f16>>\n"
+        "%po = tt.splat %o : !tt.ptr<f32> -> tensor<$Mx$Nx!tt.ptr<f32>>\n"
+        "%qa = tt.addptr %pa, %oa : tensor<$Mx$Kx!tt.ptr<f16>>, tensor<$Mx$Kxi32>\n"
+        "%qb = tt.addptr %pb, %ob : tensor<$Kx$Nx!tt.ptr<f16>>, tensor<$Kx$Nxi32>\n"
+        "%qo = tt.addptr %po, %oo : tensor<$Mx$Nx!tt.ptr<f32>>, tensor<$Mx$Nxi32>\n"
+        "%sa = arith.constant dense<$K> : tensor<$Mx$Kxi32>\n"
+        "%sb = arith.constant dense<4096> : tensor<$Kx$Nxi32>\n"
+        "%r:3 = scf.for %i = %c0 to %trips step %c1 iter_args(%s = %zero, %xa = %qa, %xb = %qb) -> "
+        "(tensor<$Mx$Nxf32>, tensor<$Mx$Kx!tt.ptr<f16>>, tensor<$Kx$Nx!tt.ptr<f16>>) : i32 {\n"
+        "%ta = tt.load %xa : tensor<$Mx$Kx!tt.ptr<f16>>\n"
+        "%tb = tt.load %xb : tensor<$Kx$Nx!tt.ptr<f16>>\n"
+        "%d = tt.dot %ta, %tb, %s : tensor<$Mx$Kxf16> * tensor<$Kx$Nxf16> -> tensor<$Mx$Nxf32>\n"
+        "%na = tt.addptr %xa, %sa : tensor<$Mx$Kx!tt.ptr<f16>>, tensor<$Mx$Kxi32>\n"
+        "%nb = tt.addptr %xb, %sb : tensor<$Kx$Nx!tt.ptr<f16>>, tensor<$Kx$Nxi32>\n"
+        "scf.yield %d, %na, %nb : tensor<$Mx$Nxf32>, tensor<$Mx$Kx!tt.ptr<f16>>, "
+        "tensor<$Kx$Nx!tt.ptr<f16>>\n}\n"
+        "tt.store %qo, %r#0 : tensor<$Mx$Nx!tt.ptr<f32>>\ntt.return\n}\n}\n";
+    for (const char *t = text; *t != '\0'; t++) {
+        if (*t == '$') {
+            t++;
+            lilac_text_printf(out, "%u", *t == 'M' ? c->m : *t == 'N' ? c->n : c->k);
+        } else {
+            lilac_text_char(out, *t);
+        }
+    }
+}
+
+static void look_at(void *data, lilac_tile_op *op) {
+    rings *found = data;
+    if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count == 0) {
+        found->buffers = (uint32_t)op->results[0].type->shape[0];
+    }
+    if (op->code == LILAC_TILE_OP_TTG_ASYNC_WAIT && op->parent->parent->parent != NULL &&
+        op->parent->parent->parent->code == LILAC_TILE_OP_SCF_FOR) {
+        found->distance = (uint32_t)lilac_tile_find_integer(&op->attributes, "num", 0) + 1;
+    }
+}
+
+static rings run(const tile_case *c) {
+    lilac_text text = {0};
+    generate(&text, c);
+    lilac_context *context = lilac_context_create();
+    const uint32_t source = lilac_source_add(context, "depth", text.bytes, text.length);
+    lilac_tile_module *module = lilac_tile_read(context, source);
+    const lilac_target target = {lilac_arch_find("sm_90a"), c->warps, 1, c->stages};
+    rings found = {0, 0};
+    bool changed;
+    if (module == NULL || !lilac_tile_verify(module, false) ||
+        !lilac_engine_select_dots(module, &target, &changed) ||
+        !lilac_engine_assign_layouts(module, &target, &changed) ||
+        !lilac_engine_pipeline_loops(module, &target, &changed)) {
+        print_diagnostics(context);
+        fail();
+    }
+    lilac_tile_walk(module->functions->body, look_at, &found);
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+    lilac_text_clear(&text);
+    return found;
+}
+
+static void known_tiles(void **state) {
+    (void)state;
+    static const struct {
+        tile_case c;
+        rings rings;
+    } known[] = {
+        {{128, 256, 64, 8, 3}, {3, 2}}, /* one block */
+        {{128, 256, 64, 8, 4}, {3, 2}}, /* a longer distance has the same price */
+        {{128, 128, 64, 4, 4}, {3, 2}}, /* a fourth buffer costs the second block */
+        {{128, 128, 32, 4, 5}, {5, 4}}, /* a fifth one costs the third */
+        {{64, 64, 64, 4, 5}, {5, 4}},   {{64, 256, 64, 4, 3}, {4, 2}},
+        {{64, 64, 128, 4, 4}, {5, 3}},  {{128, 64, 64, 4, 3}, {3, 2}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const rings found = run(&known[i].c);
+        assert_int_equal(found.buffers, known[i].rings.buffers);
+        assert_int_equal(found.distance, known[i].rings.distance);
+    }
+}
+
+/* As many as fit with the registers that ptxas takes; the second one is asked for. */
+static uint32_t blocks_of(const tile_case *c, uint32_t buffers) {
+    const lilac_arch *arch = lilac_arch_find("sm_90a");
+    const uint64_t bytes = UINT64_C(2) * c->k * (c->m + c->n) * buffers;
+    const uint32_t words = c->m * c->n / (32 * c->warps);
+    const lilac_block_demand free = {c->warps, words + FREE_REGISTERS, bytes};
+    const lilac_block_demand least = {c->warps, words + OTHER_REGISTERS, bytes};
+    const uint32_t blocks = max_u32(lilac_resident_blocks(arch, &free),
+                                    min_u32(lilac_resident_blocks(arch, &least), 2));
+    return bytes > arch->shared_bytes ? 0 : max_u32(blocks, 1);
+}
+
+static double price(const tile_case *c, uint32_t distance) {
+    const double latency = lilac_arch_find("sm_90a")->costs->latency;
+    const double clocks = (double)(c->m / 64 * c->k / 16) * lilac_wgmma_cycles(c->n);
+    const double b = blocks_of(c, distance + 1);
+    const double full = fmax(clocks, (clocks + WAIT) / b);
+    return full * fmax(clocks + WAIT, latency / distance);
+}
+
+static void best_prices(void **state) {
+    (void)state;
+    lilac_random random;
+    uint32_t shorter = 0, first = 0;
+    lilac_random_seed(&random, 5);
+    for (uint32_t i = 0; i < scaled(CASES); i++) {
+        const tile_case c = {.m = 64U << random_below(&random, 2),
+                             .n = 32U << random_below(&random, 4),
+                             .k = 32U << random_below(&random, 3),
+                             .warps = 4U << random_below(&random, 2),
+                             .stages = 2 + random_below(&random, 5)};
+        const rings found = run(&c);
+        if (blocks_of(&c, 2) == 0) {
+            assert_int_equal(found.buffers, 0);
+            continue;
+        }
+        assert_in_range(found.distance, 1, c.stages - 1);
+        for (uint32_t d = 1; d < c.stages; d++) {
+            assert_true(blocks_of(&c, d + 1) == 0 ||
+                        price(&c, found.distance) <= price(&c, d) * 1.002);
+        }
+        /* a buffer more than the distance needs costs no block */
+        assert_in_range(found.buffers, found.distance + 1, found.distance + 2);
+        assert_int_equal(blocks_of(&c, found.buffers), blocks_of(&c, found.distance + 1));
+        shorter += found.distance < c.stages - 1;
+        first += found.buffers == found.distance + 2;
+    }
+    assert_true(shorter > 0 && first > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(known_tiles),
+                                       cmocka_unit_test(best_prices)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
