@@ -691,6 +691,9 @@ LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 /* Addresses and conditions of asynchronous copies in loops become sums and conjunctions of an invariant value
  * and one that is shared. */
 LILAC_API bool lilac_simt_opt_split_addresses(lilac_simt_kernel *kernel);
+/* Products of the counter with invariant factors become carried sums, in loops of asynchronous
+ * copies. */
+LILAC_API bool lilac_simt_opt_carry_products(lilac_simt_kernel *kernel);
 /* Addresses of asynchronous copies that a loop advances by one step become sums of an invariant address and
  * one carried offset. */
 LILAC_API bool lilac_simt_opt_share_increments(lilac_simt_kernel *kernel);

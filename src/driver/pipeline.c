@@ -174,6 +174,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_SIMT,   "contract",                  NULL,          NULL,                                   lilac_simt_opt_contract},
     {LILAC_STAGE_SIMT,   "narrow_floats",             NULL,          NULL,                                   lilac_simt_opt_narrow_floats},
     {LILAC_STAGE_SIMT,   "split_addresses",           NULL,          NULL,                                   lilac_simt_opt_split_addresses},
+    {LILAC_STAGE_SIMT,   "carry_products",            NULL,          NULL,                                   lilac_simt_opt_carry_products},
     {LILAC_STAGE_SIMT,   "share_increments",          NULL,          NULL,                                   lilac_simt_opt_share_increments},
     {LILAC_STAGE_SIMT,   "barriers",                  NULL,          NULL,                                   lilac_simt_opt_barriers},
     {LILAC_STAGE_SIMT,   "dce",                       NULL,          NULL,                                   lilac_simt_opt_dce},

@@ -12,7 +12,15 @@
  *
  * A chain of sums makes each address wait for the one before it, and its registers for the copy
  * that reads them (opt_share_increments.c). Conjunctions of conditions likewise: the part that
- * changes is computed once for all copies. A loop with one copy stays as it is. */
+ * changes is computed once for all copies. Below a conversion to a wider integer the same is done
+ * with the narrow sum, whose products with invariant factors are split too:
+ *
+ *     %r = add %i, %row : i32                       %b = mul %row, %stride : i32   (invariant)
+ *     %o = mul %r, %stride : i32                    %v = mul %i, %stride : i32     (one for all copies)
+ *     %w = mulwide_s %o, 2 : i64             →      %o = add %b, %v : i32
+ *                                                   %w = mulwide_s %o, 2 : i64
+ *
+ * All of this is exact, since sums and products wrap around. A loop with one copy stays as it is. */
 #include "internal.h"
 
 #include <string.h>
@@ -28,6 +36,7 @@ typedef struct parts {
 } parts;
 
 typedef struct pair {
+    uint16_t code;
     lilac_simt_value a, b, result;
 } pair;
 
@@ -64,19 +73,20 @@ static lilac_simt_value make(const splitting *s, uint16_t code, lilac_simt_value
     return made->result;
 }
 
-static const pair *find_pair(const splitting *s, lilac_simt_value a, lilac_simt_value b) {
+static const pair *find_pair(const splitting *s, uint16_t code, lilac_simt_value a,
+                             lilac_simt_value b) {
     for (uint32_t i = 0; i < s->pair_count; i++) {
-        if (s->pairs[i].a == a && s->pairs[i].b == b) {
+        if (s->pairs[i].code == code && s->pairs[i].a == a && s->pairs[i].b == b) {
             return &s->pairs[i];
         }
     }
     return NULL;
 }
 
-static void add_pair(splitting *s, lilac_simt_value a, lilac_simt_value b,
+static void add_pair(splitting *s, uint16_t code, lilac_simt_value a, lilac_simt_value b,
                      lilac_simt_value result) {
     if (s->pair_count < MOST_PAIRS) {
-        s->pairs[s->pair_count++] = (pair){a, b, result};
+        s->pairs[s->pair_count++] = (pair){code, a, b, result};
     }
 }
 
@@ -92,7 +102,7 @@ static bool is_behind(const instruction *i, const instruction *place) {
  * the order of their addresses: what was made for an earlier copy may be behind `place`. */
 static lilac_simt_value make_inside(splitting *s, uint16_t code, lilac_simt_value a,
                                     lilac_simt_value b, instruction *place) {
-    const pair *known = find_pair(s, a, b);
+    const pair *known = find_pair(s, code, a, b);
     if (known != NULL) {
         instruction *made = s->kernel->values[known->result].definition;
         if (made != place && is_behind(made, place)) {
@@ -101,35 +111,56 @@ static lilac_simt_value make_inside(splitting *s, uint16_t code, lilac_simt_valu
         return known->result;
     }
     const lilac_simt_value result = make(s, code, a, b, s->loop->bodies[0], place);
-    add_pair(s, a, b, result);
+    add_pair(s, code, a, b, result);
     return result;
 }
 
 static parts split(splitting *s, uint16_t code, lilac_simt_value value);
 
-/* A shifted sum is the sum of the shifted parts. */
-static parts split_shift(splitting *s, lilac_simt_value value, const instruction *d) {
-    const parts inner = split(s, LILAC_SIMT_OP_ADD, d->operands[0]);
-    if (inner.invariant == 0 || inner.varying == 0 || !is_invariant(s, d->operands[1])) {
+/* Is it a product or shift of the body with an invariant factor or distance? */
+static bool is_scaled(const splitting *s, const instruction *d) {
+    return d != NULL && d->parent == s->loop->bodies[0] &&
+           (d->code == LILAC_SIMT_OP_SHL ? is_invariant(s, d->operands[1])
+            : d->code == LILAC_SIMT_OP_MUL
+                ? is_invariant(s, d->operands[0]) != is_invariant(s, d->operands[1])
+                : false);
+}
+
+/* A shifted or multiplied sum is the sum of its shifted or multiplied parts, modulo 2^32 too. */
+static parts split_scaled(splitting *s, lilac_simt_value value, const instruction *d) {
+    const bool first = d->code == LILAC_SIMT_OP_MUL && is_invariant(s, d->operands[0]);
+    const lilac_simt_value sum = d->operands[first], factor = d->operands[!first];
+    const parts inner = split(s, LILAC_SIMT_OP_ADD, sum);
+    if (inner.invariant == 0 || inner.varying == 0) {
         return (parts){true, 0, value};
     }
     instruction *place = s->kernel->values[value].definition;
-    return (parts){
-        true, make(s, LILAC_SIMT_OP_SHL, inner.invariant, d->operands[1], s->loop->parent, s->loop),
-        make_inside(s, LILAC_SIMT_OP_SHL, inner.varying, d->operands[1], place)};
+    return (parts){true, make(s, d->code, inner.invariant, factor, s->loop->parent, s->loop),
+                   make_inside(s, d->code, inner.varying, factor, place)};
 }
+
+/* Is it an operation of the body that makes an integer wider, which is no sum of its parts? */
+static bool is_widening(const splitting *s, const instruction *d) {
+    return d != NULL && d->parent == s->loop->bodies[0] &&
+           (d->code == LILAC_SIMT_OP_SEXT || d->code == LILAC_SIMT_OP_ZEXT ||
+            d->code == LILAC_SIMT_OP_MULWIDE_S || d->code == LILAC_SIMT_OP_MULWIDE_U);
+}
+
+static void replace(splitting *s, uint16_t code, lilac_simt_value *operand, instruction *place);
 
 static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
     if (is_invariant(s, value)) {
         return (parts){true, value, 0};
     }
     instruction *d = s->kernel->values[value].definition;
-    if (value < s->count && d != NULL && code == LILAC_SIMT_OP_ADD &&
-        d->code == LILAC_SIMT_OP_SHL && d->parent == s->loop->bodies[0]) {
+    if (value < s->count && code == LILAC_SIMT_OP_ADD && is_scaled(s, d)) {
         if (!s->parts[value].known) {
-            s->parts[value] = split_shift(s, value, d);
+            s->parts[value] = split_scaled(s, value, d);
         }
         return s->parts[value];
+    }
+    if (value < s->count && code == LILAC_SIMT_OP_ADD && is_widening(s, d)) {
+        replace(s, code, &d->operands[0], d);
     }
     if (value >= s->count || d == NULL || d->code != code || d->parent != s->loop->bodies[0]) {
         return (parts){true, 0, value};
@@ -165,10 +196,12 @@ static void find_operands(const splitting *s, instruction *i, lilac_simt_value *
     }
 }
 
-/* Is the operand an operation of this loop that has both parts? */
+/* May the operand be an operation of this loop that has both parts? */
 static bool has_parts(const splitting *s, uint16_t code, lilac_simt_value value) {
     const instruction *d = s->kernel->values[value].definition;
-    return d != NULL && d->code == code && d->parent == s->loop->bodies[0] && value < s->count;
+    return d != NULL && value < s->count &&
+           ((d->code == code && d->parent == s->loop->bodies[0]) ||
+            (code == LILAC_SIMT_OP_ADD && is_scaled(s, d)));
 }
 
 static void replace(splitting *s, uint16_t code, lilac_simt_value *operand, instruction *place) {
@@ -177,9 +210,9 @@ static void replace(splitting *s, uint16_t code, lilac_simt_value *operand, inst
     }
     const parts p = split(s, code, *operand);
     const instruction *d = s->kernel->values[*operand].definition;
-    if (d->operands[0] == p.invariant && d->operands[1] == p.varying &&
-        find_pair(s, p.invariant, p.varying) == NULL) {
-        add_pair(s, p.invariant, p.varying, *operand); /* as it should be */
+    if (d->code == code && d->operands[0] == p.invariant && d->operands[1] == p.varying &&
+        find_pair(s, code, p.invariant, p.varying) == NULL) {
+        add_pair(s, code, p.invariant, p.varying, *operand); /* as it should be */
     }
     if (p.invariant != 0 && p.varying != 0) {
         const lilac_simt_value made = make_inside(s, code, p.invariant, p.varying, place);

@@ -1,8 +1,10 @@
 /* Addresses and masks of asynchronous copies: random loops copy the same words after
- * lilac_simt_opt_split_addresses, and chains of addresses become one sum for each copy.
+ * lilac_simt_opt_split_addresses, also if lilac_simt_opt_carry_products follows, and chains of
+ * addresses become one sum for each copy.
  *
  * An address is a sum in random order of the buffer, of invariant and varying offsets and of numbers that
- * together are 0 but overflow 64 bits, or the address of an earlier copy and an offset. A mask is a
+ * together are 0 but overflow 64 bits, or the address of an earlier copy and an offset. An offset may be a
+ * product of a narrow sum, which overflows 32 bits, and a factor that is not constant. A mask is a
  * conjunction in random order. The copies are in another order than their addresses. */
 #include <lilac/sim.h>
 
@@ -65,6 +67,35 @@ static uint32_t put_sum(generator *g, bool base) {
     return join(g, "add", "i64", parts, count);
 }
 
+/* 4 · stride · (counter + invariant numbers), as the front end writes rows of a tile. Returns its name. */
+static uint32_t put_product(generator *g) {
+    static const char *const counters[] = {"i", "i_shifted", "i_far"};
+    static const char *const numbers[] = {"t", "first", "next", "nine", "three"};
+    static const char *const pairs[][2] = {{"low", "high"}, {"top32", "top32"}};
+    char parts[PARTS][16];
+    uint32_t count = 0;
+    snprintf(parts[count++], sizeof parts[0], "%s", counters[below(g, 3)]);
+    for (uint32_t k = below(g, 3); k > 0; k--) {
+        snprintf(parts[count++], sizeof parts[0], "%s", numbers[below(g, 5)]);
+    }
+    if (below(g, 2) == 0) {
+        const uint32_t k = below(g, 2);
+        snprintf(parts[count++], sizeof parts[0], "%s", pairs[k][0]);
+        snprintf(parts[count++], sizeof parts[0], "%s", pairs[k][1]);
+    }
+    const uint32_t sum = count > 1 ? join(g, "add", "i32", parts, count) : g->names++;
+    if (count == 1) {
+        lilac_text_printf(g->out, "%%v%u = add %%%s, %%none : i32\n", sum, parts[0]);
+    }
+    lilac_text_printf(g->out,
+                      below(g, 2) == 0 ? "%%v%u = mul %%v%u, %%stride : i32\n"
+                                       : "%%v%u = mul %%stride, %%v%u : i32\n",
+                      g->names, sum);
+    lilac_text_printf(g->out, "%%v%u = mulwide_s %%v%u, %%four : i64\n", g->names + 1, g->names);
+    g->names += 2;
+    return g->names - 1;
+}
+
 static uint32_t put_mask(generator *g) {
     static const char *const conditions[] = {"m0", "m1", "m2", "m3"}; /* two are invariant */
     char parts[PARTS][16];
@@ -86,6 +117,10 @@ static void put_address(generator *g, uint32_t *addresses, uint32_t k) {
                           g->names, sum, g->names + 1, g->names);
         addresses[k] = g->names + 1;
         g->names += 2;
+    } else if (below(g, 3) == 0) {
+        const uint32_t sum = put_sum(g, true), product = put_product(g);
+        lilac_text_printf(g->out, "%%v%u = add %%v%u, %%v%u : i64\n", g->names, sum, product);
+        addresses[k] = g->names++;
     } else {
         addresses[k] = put_sum(g, true);
     }
@@ -113,18 +148,21 @@ static void put_copy(generator *g, uint32_t place, uint32_t address, uint32_t ma
 static void generate(generator *g) {
     uint32_t addresses[MOST], masks[MOST];
     const uint32_t copies = 1 + below(g, MOST);
-    lilac_text_puts(g->out,
-                    "simt.module target \"sm_90a\" {\n"
-                    "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %trips: i32) warps 1 "
-                    "ctas 1 shared 1024 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
-                    "%trips = param 2 : i32\n%t = thread : i32\n%first = const 0 : i32\n"
-                    "%next = const 1 : i32\n%none = const 0 : i32\n%four = const 4 : i32\n"
-                    "%three = const 3 : i32\n%nine = const 9 : i32\n%s = mul %t, %four : i32\n"
-                    "%lane = mulwide_u %t, %four : i64\n%zero = const 0 : i64\n"
-                    "%c4 = const 4 : i64\n%one = const 1 : i64\n%far = const 64 : i64\n"
-                    "%big = const 0x7FFFFFFFFFFFFFF0 : i64\n%minus = const 0x8000000000000010 : "
-                    "i64\n%top = const 0x8000000000000000 : i64\n"
-                    "%m0 = cmp lt %t, %nine : i1\n%m1 = cmp ne %t, %four : i1\n");
+    lilac_text_puts(
+        g->out, "simt.module target \"sm_90a\" {\n"
+                "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %trips: i32, %stride: i32) "
+                "warps 1 ctas 1 shared 1024 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
+                "%trips = param 2 : i32\n%stride = param 3 : i32\n%t = thread : i32\n%first = "
+                "const 0 : i32\n"
+                "%next = const 1 : i32\n%none = const 0 : i32\n%four = const 4 : i32\n"
+                "%three = const 3 : i32\n%nine = const 9 : i32\n%s = mul %t, %four : i32\n"
+                "%lane = mulwide_u %t, %four : i64\n%zero = const 0 : i64\n"
+                "%c4 = const 4 : i64\n%one = const 1 : i64\n%far = const 64 : i64\n"
+                "%big = const 0x7FFFFFFFFFFFFFF0 : i64\n%minus = const 0x8000000000000010 : "
+                "i64\n%top = const 0x8000000000000000 : i64\n"
+                "%low = const 0x7FFFFFFF : i32\n%high = const 0x80000001 : i32\n"
+                "%top32 = const 0x80000000 : i32\n"
+                "%m0 = cmp lt %t, %nine : i1\n%m1 = cmp ne %t, %four : i1\n");
     for (uint32_t k = 0; k < copies; k++) {
         lilac_text_printf(g->out, "st.shared [%%s + %u], (%%none)\n", 128 * k);
     }
@@ -137,6 +175,7 @@ static void generate(generator *g) {
         "%%%s, %%w0 = loop %%i = %%first to %%trips step %%next (%%sum = %%z, %%carried = "
         "%%big) : i32, i64 {\n%%i4 = mulwide_u %%i, %%four : i64\n"
         "%%i_big = add %%carried, %%i4 : i64\n%%i_minus = sub %%zero, %%i_big : i64\n"
+        "%%i_shifted = shl %%i, %%next : i32\n%%i_far = add %%i_shifted, %%nine : i32\n"
         "%%m2 = cmp lt %%i, %%three : i1\n%%m3 = cmp ne %%i, %%t : i1\n",
         g->nested ? "q" : "r");
     for (uint32_t k = 0; k < copies; k++) {
@@ -176,11 +215,11 @@ static void execute(lilac_context *context, const lilac_simt_module *module, uin
         {.name = "source", .bytes = (uint8_t *)source, .size = sizeof source},
         {.name = "results", .bytes = (uint8_t *)results, .size = THREADS * sizeof *results}};
     lilac_sim_place(places, 2);
-    const uint64_t arguments[3] = {places[0].address, places[1].address, trips};
+    const uint64_t arguments[4] = {places[0].address, places[1].address, trips, 3};
     const lilac_sim_launch launch = {.kernel = module->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
-                                     .argument_count = 3,
+                                     .argument_count = 4,
                                      .buffers = places,
                                      .buffer_count = 2,
                                      .threads = 1};
@@ -206,11 +245,11 @@ typedef struct version {
     lilac_context *context;
     lilac_simt_module *module;
     uint32_t length;
-    bool changed;
+    bool changed, carries;
 } version;
 
-/* `merged`: after the passes that run before it in the pipeline. */
-static void make(version *v, const lilac_text *text, bool merged, bool split) {
+/* `merged`: after the passes that run before it in the pipeline. `carry`: carry_products follows. */
+static void make(version *v, const lilac_text *text, bool merged, bool split, bool carry) {
     v->context = lilac_context_create();
     v->module = lilac_simt_read(
         v->context, lilac_source_add(v->context, "loop.simt", text->bytes, text->length));
@@ -227,6 +266,7 @@ static void make(version *v, const lilac_text *text, bool merged, bool split) {
     if (split) {
         v->changed = lilac_simt_opt_split_addresses(v->module->kernels);
     }
+    v->carries = carry && lilac_simt_opt_carry_products(v->module->kernels);
     (void)lilac_simt_opt_dce(v->module->kernels);
     if (!lilac_simt_verify(v->module)) {
         fputs(text->bytes, stderr);
@@ -243,7 +283,7 @@ static void clear(version *v) {
 static void random_loops(void **state) {
     (void)state;
     lilac_random random;
-    uint32_t changed = 0, from = 0, to = 0;
+    uint32_t changed = 0, carries = 0, from = 0, to = 0;
     lilac_random_seed(&random, 16);
     for (uint32_t i = 0; i < scaled(CASES); i++) {
         lilac_text text = {0};
@@ -251,8 +291,8 @@ static void random_loops(void **state) {
         version before, after;
         uint32_t wanted[THREADS], got[THREADS];
         generate(&g);
-        make(&before, &text, i % 2 == 0, false);
-        make(&after, &text, i % 2 == 0, true);
+        make(&before, &text, i % 2 == 0, false, false);
+        make(&after, &text, i % 2 == 0, true, i % 4 < 2);
         for (uint32_t trips = 0; trips < 6; trips += 1 + trips) {
             execute(before.context, before.module, trips, wanted);
             execute(after.context, after.module, trips, got);
@@ -262,14 +302,17 @@ static void random_loops(void **state) {
             }
         }
         changed += after.changed;
+        carries += after.carries;
         from += before.length;
         to += after.length;
         clear(&before);
         clear(&after);
         lilac_text_clear(&text);
     }
-    print_message("%u loops changed, %u instructions instead of %u\n", changed, to, from);
-    assert_true(changed > scaled(CASES) / 2 && to < from - from / 40);
+    print_message("%u loops changed, %u with carried products, %u instructions instead of %u\n",
+                  changed, carries, to, from);
+    assert_true(changed > scaled(CASES) / 2 && carries > scaled(CASES) / 20 &&
+                to < from - from / 40);
 }
 
 /* A chain of addresses, each of which is `more` invariant offsets behind the one before it. */
@@ -302,8 +345,8 @@ static void chains(void **state) {
             lilac_text text = {0};
             version before, after, again;
             put_chain(&text, copies, more);
-            make(&before, &text, false, false);
-            make(&after, &text, false, true);
+            make(&before, &text, false, false, false);
+            make(&after, &text, false, true, false);
             assert_int_equal(after.changed, copies > 1);
             /* besides: the offset of the iteration, the first sum, the copies and the end of the body */
             assert_int_equal(before.length, 1 + 1 + copies * (more + 1) + copies + 1);
@@ -311,7 +354,7 @@ static void chains(void **state) {
             /* nothing is left to do */
             lilac_text_reset(&text);
             lilac_simt_print(&text, after.module);
-            make(&again, &text, false, true);
+            make(&again, &text, false, true, false);
             assert_false(again.changed);
             clear(&before);
             clear(&after);
