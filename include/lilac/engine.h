@@ -198,6 +198,10 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_skip_masks(lilac_tile_module *module,
  * the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* In pipelined loops with delayed products, warps wait for buffers at mbarriers instead of for each
+ * other. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_decouple_warps(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Exchanges the operands of products, A·B = (Bᵀ·Aᵀ)ᵀ, where wgmma then reads them as they are. Never
  * fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_orient_dots(lilac_tile_module *module,

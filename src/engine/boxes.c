@@ -146,13 +146,17 @@ lilac_tile_value *lilac_box_barrier(const lilac_emitter *e, lilac_tile_value *ba
     return lilac_emit(e, LILAC_TILE_OP_TTG_MEMDESC_INDEX, barrier_type(e, 0), 2, operands)->results;
 }
 
+/* `arrivals`: of a phase, where mbarriers are initialised. */
 static void for_each(const lilac_emitter *e, lilac_tile_value *barriers, uint32_t count,
-                     lilac_tile_opcode code) {
+                     lilac_tile_opcode code, uint32_t arrivals) {
     for (uint32_t i = 0; i < count; i++) {
         lilac_tile_value *barrier = lilac_box_barrier(e, barriers, i32(e, i));
         lilac_tile_op *op = lilac_emit(e, code, NULL, 1, &barrier);
         if (code == LILAC_TILE_OP_TTNG_INIT_BARRIER) {
-            lilac_emit_attribute(e, op, "count", 1);
+            lilac_emit_attribute(e, op, "count", arrivals);
+        }
+        if (i > 0) { /* the barrier of the block in front of the first one is enough */
+            lilac_emit_attribute(e, op, "lilac.ordered", 1);
         }
     }
 }
@@ -167,16 +171,17 @@ static void put_fence(const lilac_emitter *e) {
     lilac_tile_set_attribute(e->module, &fence->attributes, &cluster);
 }
 
-lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t count) {
+lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t count,
+                                          uint32_t arrivals) {
     put_fence(e);
     lilac_tile_value *barriers =
         lilac_emit(e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, barrier_type(e, count), 0, NULL)->results;
-    for_each(e, barriers, count, LILAC_TILE_OP_TTNG_INIT_BARRIER);
+    for_each(e, barriers, count, LILAC_TILE_OP_TTNG_INIT_BARRIER, arrivals);
     return barriers;
 }
 
 void lilac_box_remove_barriers(const lilac_emitter *e, lilac_tile_value *barriers, uint32_t count) {
-    for_each(e, barriers, count, LILAC_TILE_OP_TTNG_INVAL_BARRIER);
+    for_each(e, barriers, count, LILAC_TILE_OP_TTNG_INVAL_BARRIER, 0);
     (void)lilac_emit(e, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, NULL, 1, &barriers);
 }
 

@@ -15,9 +15,10 @@ lilac_tile_value *lilac_box_of(const lilac_tile_op *load);
 /* The memory that the copies of a block write: one buffer, mutable. */
 const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_value *box);
 
-/* `count` mbarriers that complete a phase with one arrival and the bytes that it announces; removes
- * them, where no thread waits any more. */
-lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t count);
+/* `count` mbarriers that complete a phase with this number of arrivals (1 to 2^20 - 1) and the bytes that
+ * they announce; removes them, where no thread waits any more. */
+lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t count,
+                                          uint32_t arrivals);
 void lilac_box_remove_barriers(const lilac_emitter *e, lilac_tile_value *barriers, uint32_t count);
 /* One of them. */
 lilac_tile_value *lilac_box_barrier(const lilac_emitter *e, lilac_tile_value *barriers,

@@ -7,6 +7,8 @@
  *   strategy      the attribute lilac.movement */
 #include "internal.h"
 
+#include <stdio.h>
+
 static bool is_commutative(const lilac_tile_op *op, uint32_t i) {
     const lilac_tile_block *block = op->regions[0]->first;
     const lilac_tile_op *end = block->last;
@@ -53,4 +55,13 @@ lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op) {
         break;
     }
     return LILAC_PLAN_UNSWIZZLED;
+}
+
+bool lilac_engine_crosses_warps(const lilac_tile_op *reduce) {
+    const lilac_layout *layout = reduce->operands[0].value->type->layout;
+    char axis[16];
+    (void)snprintf(axis, sizeof axis, "dim%u",
+                   (uint32_t)lilac_tile_find_integer(&reduce->attributes, "axis", 0));
+    return layout == NULL || !lilac_layout_is_zero_over(layout, (const char *const[]){"warp", NULL},
+                                                        (const char *const[]){axis, NULL});
 }

@@ -32,7 +32,7 @@ static void copy(lilac_tile_module *module, lilac_tile_op *load, lilac_tile_valu
                           *i32 = lilac_tile_scalar(module, LILAC_I32);
     lilac_tile_value *memory =
         lilac_emit(&e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, type, 0, NULL)->results;
-    lilac_tile_value *barriers = lilac_box_make_barriers(&e, 1);
+    lilac_tile_value *barriers = lilac_box_make_barriers(&e, 1, 1);
     lilac_tile_value *zero = lilac_emit_integer(&e, i32, 0), *yes = lilac_emit_integer(&e, i1, 1);
     lilac_tile_value *barrier = lilac_box_barrier(&e, barriers, zero);
     lilac_box_expect(&e, barrier, bytes_of(type), yes);

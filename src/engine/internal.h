@@ -157,6 +157,9 @@ void lilac_axis_strides(lilac_axis_facts *result, const lilac_tile_op *op, uint3
 void lilac_axis_join_strides(lilac_axis_facts *result, const lilac_axis_facts *a,
                              const lilac_axis_facts *b);
 
+/* Does the reduction (tt.reduce with layouts) combine elements of several warps? (collective.c) */
+bool lilac_engine_crosses_warps(const lilac_tile_op *reduce);
+
 /* Sets an attribute of type i32. (fold.c) */
 void lilac_engine_set_integer(lilac_tile_module *module, lilac_tile_op *op, const char *name,
                               int64_t value);

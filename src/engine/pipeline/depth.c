@@ -46,8 +46,6 @@
 
 #include <lilac/matrix.h>
 
-#include <stdio.h>
-
 enum { WAIT = 100 /* clocks of an iteration's waits and barriers */ };
 
 typedef struct demand {
@@ -88,16 +86,6 @@ static void add_box(demand *d, const lilac_tile_op *load) {
     }
 }
 
-/* Does the reduction combine elements of several warps? */
-static bool crosses_warps(const lilac_tile_op *reduce) {
-    const lilac_layout *layout = reduce->operands[0].value->type->layout;
-    char axis[16];
-    (void)snprintf(axis, sizeof axis, "dim%u",
-                   (uint32_t)lilac_tile_find_integer(&reduce->attributes, "axis", 0));
-    return layout == NULL || !lilac_layout_is_zero_over(layout, (const char *const[]){"warp", NULL},
-                                                        (const char *const[]){axis, NULL});
-}
-
 static void add_operation(void *data, lilac_tile_op *op) {
     demand *d = data;
     switch (op->code) {
@@ -117,7 +105,8 @@ static void add_operation(void *data, lilac_tile_op *op) {
         }
         break;
     case LILAC_TILE_OP_TT_REDUCE:
-        d->exchanges |= lilac_tile_is_inside(&op->results[0], d->p->loop) && crosses_warps(op);
+        d->exchanges |=
+            lilac_tile_is_inside(&op->results[0], d->p->loop) && lilac_engine_crosses_warps(op);
         break;
     case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
     case LILAC_TILE_OP_TT_SCAN:

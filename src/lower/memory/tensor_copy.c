@@ -1,9 +1,12 @@
-/* Tensor copies and their mbarriers: ttng.init_barrier, inval_barrier, barrier_expect,
- * wait_barrier, async_tma_copy_global_to_local.
+/* Tensor copies and mbarriers: ttng.init_barrier, inval_barrier, barrier_expect, arrive_barrier,
+ * async_copy_mbarrier_arrive, wait_barrier, async_tma_copy_global_to_local.
  *
  *     init_barrier      barrier, mbarrier.init, fence
  *     inval_barrier     barrier, mbarrier.inval
  *     barrier_expect    mbarrier.arrive.expect_tx
+ *     arrive_barrier    barrier, mbarrier.arrive; with lilac.each_warp without the barrier, by the
+ *                       first lane of each warp
+ *     async_copy_mbarrier_arrive   cp.async.mbarrier.arrive.noinc by all threads
  *     async_tma_copy    barrier, then one cp.async.bulk.tensor for each box (lilac_engine_box)
  *     wait_barrier      mbarrier.try_wait in a loop
  *
@@ -43,13 +46,22 @@ static bool find_place(lilac_lowering *l, const lilac_tile_value *value, shared_
     return true;
 }
 
-/* True in the first thread of the block, if the predicate (a tile value; NULL: true) is. */
-static lilac_simt_value elect(lilac_lowering *l, const lilac_tile_value *predicate) {
+/* True in threads 0, count, 2 count, …; count is a power of two, 0 for thread 0 alone. */
+static lilac_simt_value is_first_of(lilac_lowering *l, uint32_t count) {
     const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
     const lilac_simt_type type = LILAC_SIMT_I32;
     lilac_simt_value thread = lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
-    lilac_simt_value first = lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, thread,
-                                                       lilac_lower_integer(l, type, 0));
+    if (count > 0) {
+        thread = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, type, thread,
+                                lilac_lower_integer(l, type, count - 1));
+    }
+    return lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, thread,
+                                     lilac_lower_integer(l, type, 0));
+}
+
+/* True in the first thread of the block, if the predicate (a tile value; NULL: true) is. */
+static lilac_simt_value elect(lilac_lowering *l, const lilac_tile_value *predicate) {
+    lilac_simt_value first = is_first_of(l, 0);
     int64_t number;
     const lilac_lower_value *value = predicate != NULL ? &l->values[predicate->id] : NULL;
     if (value == NULL || (lilac_lower_constant(l, value, &number) && number != 0)) {
@@ -85,10 +97,41 @@ static lilac_simt_value attribute_of(lilac_lowering *l, const lilac_tile_op *op,
                                lilac_tile_find_integer(&op->attributes, name, 0));
 }
 
+static bool arrive(lilac_lowering *l, const lilac_tile_op *op) {
+    const int64_t count = lilac_tile_find_integer(&op->attributes, "count", 0);
+    if (count < 1) {
+        return lilac_lower_bad_attribute(l, "count", "a positive number of arrivals");
+    }
+    lilac_simt_value threads;
+    if (lilac_tile_find_integer(&op->attributes, "lilac.each_warp", 0) != 0) {
+        threads = is_first_of(l, l->target->arch->warp_size);
+    } else {
+        lilac_lower_barrier(l);
+        threads = elect(l, op->operand_count > 1 ? op->operands[1].value : NULL);
+    }
+    return mbarrier(l, op, LILAC_SIMT_OP_MBARRIER_ARRIVE, threads,
+                    count > 1 ? attribute_of(l, op, "count") : 0);
+}
+
+/* A barrier of the block, which the engine marks where another one is enough. */
+static void order(lilac_lowering *l, const lilac_tile_op *op) {
+    if (lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) == 0) {
+        lilac_lower_barrier(l);
+    }
+}
+
 bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
     switch (op->code) {
+    case LILAC_TILE_OP_TTNG_ARRIVE_BARRIER:
+        return arrive(l, op);
+    case LILAC_TILE_OP_TTNG_ASYNC_COPY_MBARRIER_ARRIVE:
+        if (lilac_tile_find(&op->attributes, "noIncrement") == NULL) {
+            return lilac_lower_unsupported(l, "its arrivals are not counted by ttng.init_barrier; "
+                                              "the attribute noIncrement is needed");
+        }
+        return mbarrier(l, op, LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE, 0, 0);
     case LILAC_TILE_OP_TTNG_INIT_BARRIER:
-        lilac_lower_barrier(l);
+        order(l, op);
         if (!mbarrier(l, op, LILAC_SIMT_OP_MBARRIER_INIT, elect(l, NULL),
                       attribute_of(l, op, "count"))) {
             return false;
@@ -96,7 +139,7 @@ bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
         lilac_simt_fence_mbarrier_init(&l->builder);
         return true;
     case LILAC_TILE_OP_TTNG_INVAL_BARRIER:
-        lilac_lower_barrier(l);
+        order(l, op);
         return mbarrier(l, op, LILAC_SIMT_OP_MBARRIER_INVALIDATE, elect(l, NULL), 0);
     case LILAC_TILE_OP_TTNG_BARRIER_EXPECT:
         return mbarrier(l, op, LILAC_SIMT_OP_MBARRIER_EXPECT, elect(l, op->operands[1].value),
