@@ -1,4 +1,4 @@
-"""The loops of the corpus's pipelined products in PTX: one or two barriers of the block, asynchronous copies,
+"""The loops of the corpus's pipelined products in PTX: barriers of the block, asynchronous copies,
 the products that are in flight over the back edge, and no fence; ptxas does not serialise the products.
 """
 
@@ -14,7 +14,8 @@ import command  # noqa: E402
 
 # name: barriers and the groups of products that the last wait of an iteration leaves in flight
 # (None: products by mma.sync). Copies that start behind the products have a barrier of their own
-# (src/engine/pipeline/depth.c); in attention a delayed product stays in flight. int4_matmul converts its weights through shared memory, with a barrier before and one behind the stores.
+# (src/engine/pipeline/depth.c); in attention a delayed product stays in flight, and mbarriers take the
+# place of barriers (src/engine/decouple_warps.c). int4_matmul converts its weights through shared memory, with a barrier before and one behind the stores.
 KERNELS = {
     "matmul_f16": (2, 1),
     "matmul_bf16_bT": (2, 1),
@@ -23,8 +24,8 @@ KERNELS = {
     "matmul_tf32": (1, 0),
     "matmul_f16_skinny": (1, None),
     "int4_matmul": (3, 0),
-    "attention_f16_d64_full": (1, 1),
-    "attention_f16_d128_causal": (1, 1),
+    "attention_f16_d64_full": (0, 1),
+    "attention_f16_d128_causal": (0, 1),
 }
 
 LOOP = re.compile(r"^\$L_loop_(\d+):$(.*?)^\s*@%\w+ bra(?:\.uni)? \$L_loop_\1;$", re.M | re.S)

@@ -180,6 +180,8 @@ static const char *const lines[] = {
     "    %bar = ttg.local_alloc : () -> " BARRIER "\n",
     "    ttng.init_barrier %bar, 1 : " BARRIER "\n",
     "    ttng.barrier_expect %bar, 256, %c : " BARRIER "\n",
+    "    ttng.arrive_barrier %bar, 2, %c : " BARRIER "\n",
+    "    ttng.async_copy_mbarrier_arrive %bar {noIncrement} : " BARRIER "\n",
     "    ttng.async_tma_copy_global_to_local %square_desc[%i, %i] %buffer, %bar, %c : "
     "!tt.tensordesc<tensor<8x8xf32, #shared>>, " BARRIER
     " -> " MEMORY("8x8", "shared", ", mutable") "\n",
