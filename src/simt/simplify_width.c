@@ -168,6 +168,55 @@ static lilac_simt_value without_bitcast(const lilac_simt_builder *b, lilac_simt_
     return d != NULL ? d->operands[0] : value;
 }
 
+/* Four bytes that are those of two different values of 16 bits are a pack of these. */
+static lilac_simt_value pack_halves(lilac_simt_builder *b, const instruction *like,
+                                    lilac_simt_type type) {
+    lilac_simt_value halves[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        const lilac_simt_value low = without_bitcast(b, like->operands[2 * k]);
+        const instruction *d = lilac_simt_defined_by(b, low, LILAC_SIMT_OP_UNPACK);
+        if (d == NULL || d->result_count != 2 || low != d->result ||
+            without_bitcast(b, like->operands[2 * k + 1]) != low + 1) {
+            return 0;
+        }
+        halves[k] = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I16, d->operands[0]);
+    }
+    return halves[0] != halves[1] ? lilac_simt_pack(b, type, 2, halves) : 0;
+}
+
+/* Four bytes that were unpacked from two words are one byte permute of these. */
+static lilac_simt_value pack_bytes(lilac_simt_builder *b, const instruction *like,
+                                   lilac_simt_type type) {
+    lilac_simt_value words[2] = {0, 0};
+    uint64_t selector = 0;
+    for (uint32_t k = 0; k < 4; k++) {
+        const lilac_simt_value part = without_bitcast(b, like->operands[k]);
+        const instruction *d = lilac_simt_defined_by(b, part, LILAC_SIMT_OP_UNPACK);
+        if (d == NULL || d->result_count != 4 ||
+            lilac_simt_type_bits(type_of(b, d->operands[0])) != 32) {
+            return 0;
+        }
+        uint32_t at = 0;
+        while (at < 2 && words[at] != 0 && words[at] != d->operands[0]) {
+            at++;
+        }
+        if (at == 2) {
+            return 0;
+        }
+        words[at] = d->operands[0];
+        selector |= (uint64_t)(4 * at + part - d->result) << 4 * k;
+    }
+    if (words[1] == 0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        words[i] = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, LILAC_SIMT_I32, words[i]);
+    }
+    return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type,
+                          lilac_simt_op3(b, LILAC_SIMT_OP_PRMT, LILAC_SIMT_I32, words[0], words[1],
+                                         lilac_simt_constant(b, LILAC_SIMT_I32, selector)));
+}
+
 static lilac_simt_value simplify_pack(lilac_simt_builder *b, const instruction *like,
                                       lilac_simt_type type) {
     if (like->operand_count == 1) {
@@ -175,15 +224,18 @@ static lilac_simt_value simplify_pack(lilac_simt_builder *b, const instruction *
     }
     const instruction *d =
         lilac_simt_defined_by(b, without_bitcast(b, like->operands[0]), LILAC_SIMT_OP_UNPACK);
-    if (d == NULL || d->result_count != like->operand_count) {
+    bool whole = d != NULL && d->result_count == like->operand_count;
+    for (uint32_t k = 0; k < like->operand_count && whole; k++) {
+        whole = without_bitcast(b, like->operands[k]) == d->result + k;
+    }
+    if (whole) {
+        return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, d->operands[0]);
+    }
+    if (like->operand_count != 4 || lilac_simt_type_bits(type) != 32) {
         return 0;
     }
-    for (uint32_t k = 0; k < like->operand_count; k++) {
-        if (without_bitcast(b, like->operands[k]) != d->result + k) {
-            return 0;
-        }
-    }
-    return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, d->operands[0]);
+    const lilac_simt_value halves = pack_halves(b, like, type);
+    return halves != 0 ? halves : pack_bytes(b, like, type);
 }
 
 /* ---- byte permutes ---------------------------------------------------------------------- */
