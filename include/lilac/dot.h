@@ -58,7 +58,8 @@ typedef struct lilac_plan_dot {
     /* The register bit of D for each bit of an accumulator's number, or NO_REGISTER. */
     uint32_t element_bits;
     int8_t element_register[LILAC_PLAN_DOT_MOST_ROWS + LILAC_PLAN_DOT_MOST_COLUMNS];
-    uint32_t instruction_registers; /* mask of these register bits; the others number instructions */
+    uint32_t
+        instruction_registers; /* mask of these register bits; the others number instructions */
     /* The inner coordinates of the instructions of one accumulator: sums of these vectors. */
     uint32_t step_bits;
     uint64_t step[LILAC_LAYOUT_MAX_BITS];
@@ -83,12 +84,21 @@ LILAC_API bool lilac_plan_dot_choose_wgmma(lilac_matrix_shape *shape,
                                            const lilac_plan_dot_problem *problem,
                                            const lilac_target *target);
 
-/* A layout of D for a unit. `chained`: the product is an operand of another one, or the reverse, so
- * all warps lie along M. */
+/* What a layout of D is to suit besides the unit.
+ *
+ *     chained     the product is an operand of another one, or the reverse: all warps lie along M
+ *     row_pairs   a thread holds rows 2 i and 2 i + 1, not i and i + 8: with elements of 8 bits that
+ *                 are contiguous along M, ldmatrix reads both rows of A as one element of 16 bits */
+typedef struct lilac_plan_dot_wishes {
+    bool chained, row_pairs;
+} lilac_plan_dot_wishes;
+
+/* A layout of D for a unit. */
 LILAC_API LILAC_MUST_USE bool
 lilac_plan_dot_result_layout(lilac_layout *result, const lilac_plan_dot_problem *problem,
                              lilac_plan_dot_unit unit, const lilac_matrix_shape *shape,
-                             const lilac_target *target, bool chained, lilac_reason *why);
+                             const lilac_target *target, lilac_plan_dot_wishes wishes,
+                             lilac_reason *why);
 /* The layout of operand 0 (A) or 1 (B) in registers for a layout of D, with inner indices in their
  * order. */
 LILAC_API LILAC_MUST_USE bool
@@ -120,8 +130,8 @@ typedef struct lilac_plan_dot_memory {
 LILAC_API LILAC_MUST_USE bool lilac_plan_dot_memory_init(lilac_plan_dot_memory *result,
                                                          const lilac_plan_dot *plan,
                                                          uint32_t operand,
-                                                         const lilac_layout *memory,
-                                                         uint64_t shift, lilac_reason *why);
+                                                         const lilac_layout *memory, uint64_t shift,
+                                                         lilac_reason *why);
 /* The byte at which the matrix of an instruction starts, from the beginning of the memory. `kept`: the
  * coordinate along M of A, along N of B; `inner`: along K. */
 LILAC_API uint32_t lilac_plan_dot_memory_start(const lilac_plan_dot_memory *memory,

@@ -5,10 +5,11 @@
  * layout whatever its other members would like; memory operations in it are detached where that is
  * cheaper. */
 #include "assign.h"
+#include "dot_operands.h"
 
 #include <lilac/dot.h>
 
-enum { MOST_CHAIN = 64 };
+enum { MOST_CHAIN = 64, MOST_LOOK_AHEAD = 12 };
 
 /* ---- the problem ---------------------------------------------------------------------------- */
 
@@ -159,6 +160,42 @@ static lilac_plan_dot_unit choose(lilac_matrix_shape *shape, const lilac_plan_do
     return lilac_plan_dot_choose(shape, problem, target);
 }
 
+/* Is a loaded tensor of 8-bit elements needed in a layout where a lane bit separates neighbours in
+ * memory? `layout`: that of the value, which is computed from the loaded tensor. */
+static bool separates_neighbours(assignment *a, const lilac_tile_value *value,
+                                 const lilac_layout *layout, uint32_t depth) {
+    const lilac_tile_op *op = value->op;
+    if (op == NULL || layout == NULL || !lilac_tile_is_tensor(value->type)) {
+        return false;
+    }
+    if (op->code == LILAC_TILE_OP_TT_LOAD) {
+        const int lanes = lilac_layout_in(layout, "lane");
+        bool found = false;
+        for (uint32_t d = 0; d < layout->out_count && value->type->rank == 2 &&
+                             lilac_tile_element_bits(value->type) == 8 && lanes >= 0;
+             d++) {
+            const uint64_t next = UINT64_C(1) << lilac_layout_out_start(layout, d);
+            const uint64_t *columns =
+                layout->columns + lilac_layout_in_start(layout, (uint32_t)lanes);
+            for (uint32_t i = 0; i < layout->in[lanes].bits; i++) {
+                found |= columns[i] == next && lilac_dot_is_contiguous(&a->axis, value, d);
+            }
+        }
+        return found;
+    }
+    const layout_rule rule = lilac_layout_relation(op)->rule;
+    if (depth == 0 || op->region_count != 0 || (rule != RULE_SAME && rule != RULE_SHAPE)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        if (separates_neighbours(a, op->operands[i].value,
+                                 lilac_transfer_backward(a, op, i, layout), depth - 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t lilac_dot_rank(const assignment *a, const lilac_tile_op *op) {
     lilac_plan_dot_problem problem;
     lilac_matrix_shape shape;
@@ -179,8 +216,17 @@ uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint
         return 0;
     }
     const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
-    if (!lilac_plan_dot_result_layout(&layout, &problem, unit, &shape, a->target, is_chained(op),
-                                      &why)) {
+    lilac_plan_dot_wishes wishes = {.chained = is_chained(op)};
+    if (!lilac_plan_dot_result_layout(&layout, &problem, unit, &shape, a->target, wishes, &why)) {
+        return 0;
+    }
+    const lilac_tile_value *left = op->operands[0].value;
+    const lilac_layout *usual = lilac_tile_intern_layout(a->module, &layout);
+    wishes.row_pairs =
+        unit == LILAC_PLAN_DOT_WGMMA && lilac_tile_is_tensor(left->type) &&
+        separates_neighbours(a, left, lilac_dot_operand_layout(a, op, 0, usual), MOST_LOOK_AHEAD);
+    if (wishes.row_pairs &&
+        !lilac_plan_dot_result_layout(&layout, &problem, unit, &shape, a->target, wishes, &why)) {
         return 0;
     }
     result[0] = lilac_tile_intern_layout(a->module, &layout);

@@ -24,6 +24,7 @@ typedef struct product {
     lilac_matrix_shape shape;
     lilac_target target;
     bool a_in_memory; /* of wgmma */
+    bool row_pairs;   /* of wgmma with A in registers: a thread holds neighbouring rows */
     lilac_layout_columns a, b, d;
 } product;
 
@@ -67,7 +68,7 @@ static void propose(product *p, bool chained) {
     lilac_layout layout;
     lilac_reason why = {""};
     bool good = lilac_plan_dot_result_layout(&layout, &p->problem, p->unit, &p->shape, &p->target,
-                                             chained, &why);
+                                             (lilac_plan_dot_wishes){chained, p->row_pairs}, &why);
     set_columns(&p->d, p, &layout);
     for (uint32_t i = 0; good && i < 2; i++) {
         good =
@@ -120,6 +121,8 @@ static void choose_product(product *p, lilac_random *random) {
         !lilac_plan_dot_choose_wgmma(&p->shape, &p->problem, &p->target)) {
         p->unit = lilac_plan_dot_choose(&p->shape, &p->problem, &p->target);
     }
+    p->row_pairs =
+        p->unit == LILAC_PLAN_DOT_WGMMA && !p->a_in_memory && random_below(random, 2) == 0;
     propose(p, random_below(random, 2) != 0);
 }
 

@@ -39,8 +39,7 @@ static uint32_t left_along(const making *m, uint32_t dim) {
 }
 
 static uint32_t start_of(const lilac_plan_dot_problem *p, uint32_t dim) {
-    return dim == ALONG_BATCH ? 0
-                              : p->batch_bits + (dim == ALONG_N ? p->m_bits : 0);
+    return dim == ALONG_BATCH ? 0 : p->batch_bits + (dim == ALONG_N ? p->m_bits : 0);
 }
 
 /* The next coordinate along a dimension, 0 at its end. */
@@ -68,8 +67,8 @@ static void take_warps(making *m, uint32_t count, bool chained) {
         uint32_t dim = ALONG_BATCH;
         if (left_along(m, ALONG_BATCH) == 0) {
             const uint32_t along_m = left_along(m, ALONG_M), along_n = left_along(m, ALONG_N);
-            dim = along_m > 0 && (chained || along_n == 0 || along_m >= along_n) ? ALONG_M
-                                                                                 : ALONG_N;
+            dim =
+                along_m > 0 && (chained || along_n == 0 || along_m >= along_n) ? ALONG_M : ALONG_N;
         }
         m->warps[m->warp_count++] = take(m, dim);
     }
@@ -112,8 +111,8 @@ lilac_plan_dot_unit lilac_plan_dot_choose(lilac_matrix_shape *shape,
         const bool fits = row->k <= 1U << problem->k_bits;
         const bool best_fits = best != NULL && best->k <= 1U << problem->k_bits;
         if (best == NULL || (fits && !best_fits) ||
-            (fits == best_fits && (fits ? row->m * row->k > best->m * best->k
-                                        : row->k < best->k))) {
+            (fits == best_fits &&
+             (fits ? row->m * row->k > best->m * best->k : row->k < best->k))) {
             best = row;
         }
     }
@@ -147,15 +146,18 @@ bool lilac_plan_dot_choose_wgmma(lilac_matrix_shape *shape, const lilac_plan_dot
 /* ---- layouts of D ------------------------------------------------------------------------- */
 
 static void make_matrix_result(making *m, bool wgmma, const lilac_matrix_shape *shape,
-                               const lilac_target *target, bool chained) {
+                               const lilac_target *target, bool chained, bool row_pairs) {
     const uint32_t warps = log2_of(target->num_warps);
     take_register(m, ALONG_N);
     m->lanes[m->lane_count++] = take(m, ALONG_N);
     m->lanes[m->lane_count++] = take(m, ALONG_N);
+    if (row_pairs) {
+        take_register(m, ALONG_M);
+    }
     for (uint32_t i = 0; i < 3; i++) {
         m->lanes[m->lane_count++] = take(m, ALONG_M);
     }
-    if (shape->m > 8) {
+    if (shape->m > 8 && !row_pairs) {
         take_register(m, ALONG_M);
     }
     if (wgmma) {
@@ -197,7 +199,7 @@ static void make_fma_result(making *m, const lilac_target *target) {
     while (m->lane_count < lanes) {
         const bool along_n = left_along(m, ALONG_N) > 0 &&
                              (m->lane_count < MOST_FMA_COLUMNS || left_along(m, ALONG_M) == 0);
-        m->lanes[m->lane_count++] = take(m, along_n                       ? ALONG_N
+        m->lanes[m->lane_count++] = take(m, along_n                      ? ALONG_N
                                             : left_along(m, ALONG_M) > 0 ? ALONG_M
                                                                          : ALONG_BATCH);
     }
@@ -209,12 +211,14 @@ static void make_fma_result(making *m, const lilac_target *target) {
 
 bool lilac_plan_dot_result_layout(lilac_layout *result, const lilac_plan_dot_problem *problem,
                                   lilac_plan_dot_unit unit, const lilac_matrix_shape *shape,
-                                  const lilac_target *target, bool chained, lilac_reason *why) {
+                                  const lilac_target *target, lilac_plan_dot_wishes wishes,
+                                  lilac_reason *why) {
     making m = {.problem = problem};
     if (unit == LILAC_PLAN_DOT_FMA) {
         make_fma_result(&m, target);
     } else {
-        make_matrix_result(&m, unit == LILAC_PLAN_DOT_WGMMA, shape, target, chained);
+        make_matrix_result(&m, unit == LILAC_PLAN_DOT_WGMMA, shape, target, wishes.chained,
+                           wishes.row_pairs);
     }
     return build_shaped(result, problem, problem->m_bits, problem->n_bits, &m, why);
 }
@@ -268,7 +272,8 @@ static void take_result_registers(operand_making *o) {
 static uint64_t first_register(const operand_making *o, uint32_t which) {
     for (uint32_t i = 0; i < o->d->register_bits; i++) {
         const uint64_t flat = o->d->registers[i];
-        const uint64_t other = lilac_plan_dot_coordinate(o->d, flat, which == ROWS ? COLUMNS : ROWS);
+        const uint64_t other =
+            lilac_plan_dot_coordinate(o->d, flat, which == ROWS ? COLUMNS : ROWS);
         if ((o->d->distinct >> i & 1) != 0 && other == 0 &&
             lilac_plan_dot_coordinate(o->d, flat, BATCH) == 0 &&
             lilac_plan_dot_coordinate(o->d, flat, which) != 0) {
@@ -290,7 +295,7 @@ static void make_fragment(operand_making *o, const lilac_matrix_shape *shape, bo
     m->lanes[1] = take_k(o);
     for (uint32_t i = 2; i < 5; i++) {
         /* B: column bit 0 is a register of D, column bits 1 and 2 are its lanes 0 and 1 */
-        m->lanes[i] = is_a      ? column_of(o, o->d->threads[i])
+        m->lanes[i] = is_a     ? column_of(o, o->d->threads[i])
                       : i == 2 ? first_register(o, COLUMNS)
                                : column_of(o, o->d->threads[i - 3]);
     }
