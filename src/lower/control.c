@@ -25,8 +25,9 @@
  *
  *   p = splat(x) + range;  for … { load p;  p += splat(step) }
  *
- * Elements of 8 and 16 bits that are loaded, stored or converted to another layout are carried
- * as packed words. Otherwise each iteration would unpack and pack the same words. */
+ * Elements of 8 and 16 bits that are loaded, stored or converted to another layout are carried as
+ * packed words, as are elements of 8 bits that products read from registers. Otherwise each
+ * iteration would unpack and pack the same words. */
 typedef struct carried_value {
     bool is_reference; /* a memory descriptor or token; the other fields are those of registers */
     bool by_base, packed;
@@ -48,6 +49,19 @@ static bool travels_in_words(const lilac_tile_op *op) {
     return op != NULL && moves_words[op->code];
 }
 
+/* Is the value an operand of a product in registers, perhaps transposed? */
+static bool is_multiplied(const lilac_tile_value *value) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *op = use->op;
+        if (op->code == LILAC_TILE_OP_TT_TRANS
+                ? is_multiplied(&op->results[0])
+                : op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && use->index == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Is the value carried as packed words? `inside`: the value in the region, `next`: a value
  * that is passed to it. */
 static bool is_carried_packed(const lilac_tile_value *inside, const lilac_tile_value *next) {
@@ -55,7 +69,7 @@ static bool is_carried_packed(const lilac_tile_value *inside, const lilac_tile_v
     if (!lilac_tile_is_tensor(inside->type) || (bits != 8 && bits != 16)) {
         return false;
     }
-    bool wanted = travels_in_words(next->op);
+    bool wanted = travels_in_words(next->op) || (bits == 8 && is_multiplied(inside));
     for (const lilac_tile_use *use = inside->uses; use != NULL && !wanted; use = use->next) {
         wanted = travels_in_words(use->op);
     }

@@ -35,6 +35,7 @@ typedef struct product {
     memory_operand operands[2];
     lilac_simt_matrix_payload payload;
     lilac_simt_value accumulate; /* of the first step */
+    bool copies;                 /* the words of A may be values that a loop carries */
     uint32_t exact_steps;        /* steps that wgmma may add; 0: all */
 } product;
 
@@ -125,9 +126,9 @@ static bool read_words(const product *p, uint32_t base, uint32_t step, lilac_sim
     if (!lilac_lower_dot_words(dot, true, 0, row, lilac_lower_dot_step(dot->plan, step), words)) {
         return false;
     }
-    /* Words that are no packs may be values that a loop carries. An assembler would let the next
-     * iteration's value have their registers, which wgmma still reads; so it gets copies. */
-    for (uint32_t i = 0; i < WORDS && dot->plan->word_bits == 0; i++) {
+    /* An assembler would let the next iteration's values have the registers of words that a loop
+     * carries, which wgmma still reads; so it gets copies. Packs of two are instructions anyway. */
+    for (uint32_t i = 0; i < WORDS && p->copies; i++) {
         lilac_simt_builder *b = &dot->l->builder;
         words[i] =
             lilac_simt_op1(b, LILAC_SIMT_OP_OPAQUE, LILAC_SIMT_I32,
@@ -280,6 +281,14 @@ static void find_accumulate(product *p, const lilac_tile_op *op) {
     }
 }
 
+/* Is the tensor an argument of a region, perhaps transposed? */
+static bool is_carried(const lilac_tile_value *value) {
+    while (value->op != NULL && value->op->code == LILAC_TILE_OP_TT_TRANS) {
+        value = value->op->operands[0].value;
+    }
+    return value->op == NULL;
+}
+
 static bool plan_product(product *p, lilac_plan_dot *plan, const lilac_tile_op *op) {
     lilac_lowering *l = p->dot.l;
     const lilac_lower_value *a = lilac_lower_operand(l, op, 0);
@@ -312,6 +321,8 @@ static bool plan_product(product *p, lilac_plan_dot *plan, const lilac_tile_op *
     if (a->view != NULL) {
         lilac_lower_lookup_init(&p->dot.a, a);
         p->payload.registers = true;
+        p->copies =
+            plan->word_bits == 0 || (plan->word_bits == 2 && is_carried(op->operands[0].value));
     }
     return true;
 }
