@@ -3,11 +3,18 @@
  *
  * s ee m as the f16 s 000ee m000000000 is the number times 2^-14: the exponents' biases are 1
  * and 15. This holds for the subnormal number too, so one multiplication produces the number
- * exactly, and every wider type represents it.
+ * exactly, and every wider type represents it. As the bf16 s 000000ee m000000 it is the number
+ * times 2^-126.
  *
  * First each byte is moved to the threads of both of its numbers. If the lowest bit of `axis` is
- * a register bit, as in the layouts that Triton chooses, no data moves and the half of the byte
- * is known. Otherwise each thread computes the half that it needs. */
+ * a register bit, as in the layouts that Triton chooses, no data moves, and a thread decodes both
+ * numbers of a byte h l together:
+ *
+ *     byte · 0x01001000        h l | h l 0 0 0        in each half of the word: number, other bits
+ *     & 0x80008000             the signs
+ *     & 0x70007000, >> 3 or 6  the magnitudes, at their place in f16 or bf16
+ *
+ * Otherwise each thread computes the half that it needs. */
 #include "convert_layout.h"
 #include "numeric_casts.h"
 #include "operations.h"
@@ -67,6 +74,65 @@ static lilac_simt_value decode(lilac_lowering *l, lilac_simt_value byte, lilac_s
                           lilac_lower_float(l, LILAC_SIMT_F16, 0x1p14));
 }
 
+/* Both numbers of a byte, as f16 or bf16. */
+static void decode_pair(lilac_lowering *l, lilac_simt_value byte, bool bf16,
+                        lilac_simt_value *numbers) {
+    const uint32_t spread = 0x01001000, signs = 0x80008000, above = 0x70007000;
+    const lilac_simt_type word = LILAC_SIMT_I32, pair = bf16 ? LILAC_SIMT_BF16X2 : LILAC_SIMT_F16X2;
+    const lilac_simt_type number = bf16 ? LILAC_SIMT_BF16 : LILAC_SIMT_F16;
+    lilac_simt_builder *b = &l->builder;
+    lilac_simt_value x = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, word, byte);
+    x = lilac_simt_op2(b, LILAC_SIMT_OP_MUL, word, x, lilac_simt_constant(b, word, spread));
+    lilac_simt_value magnitudes =
+        lilac_simt_op2(b, LILAC_SIMT_OP_AND, word, x, lilac_simt_constant(b, word, above));
+    magnitudes = lilac_simt_op2(b, LILAC_SIMT_OP_SHR_U, word, magnitudes,
+                                lilac_simt_constant(b, word, bf16 ? 6 : 3));
+    x = lilac_simt_op2(b, LILAC_SIMT_OP_AND, word, x, lilac_simt_constant(b, word, signs));
+    x = lilac_simt_op2(b, LILAC_SIMT_OP_OR, word, x, magnitudes);
+    const lilac_simt_value factor = lilac_lower_float(l, number, bf16 ? 0x1p126 : 0x1p14);
+    const lilac_simt_value factors[2] = {factor, factor};
+    x = lilac_simt_op2(b, LILAC_SIMT_OP_FMUL, pair,
+                       lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, pair, x),
+                       lilac_simt_pack(b, pair, 2, factors));
+    lilac_simt_unpack(b, number, x, 2, numbers);
+}
+
+/* The register bit that is the lowest bit of the axis, which no thread has; -1: none. */
+static int register_of(const lilac_layout_columns *columns, uint32_t bit) {
+    int found = -1;
+    for (uint32_t i = 0; i < columns->register_bits; i++) {
+        const uint64_t column = columns->registers[i];
+        if ((column >> bit & 1) != 0 && (found >= 0 || column != UINT64_C(1) << bit)) {
+            return -1;
+        }
+        found = column >> bit & 1 ? (int)i : found;
+    }
+    for (uint32_t i = 0; i < columns->thread_bits; i++) {
+        found = columns->threads[i] >> bit & 1 ? -1 : found;
+    }
+    for (uint32_t i = 0; i < columns->block_bits; i++) {
+        found = columns->blocks[i] >> bit & 1 ? -1 : found;
+    }
+    return found;
+}
+
+/* Decodes the registers with and without a register bit together. */
+static void decode_pairs(lilac_lowering *l, const lilac_lower_value *bytes, lilac_lower_value *to,
+                         uint32_t bit) {
+    const bool bf16 = to->simt == LILAC_SIMT_BF16;
+    for (uint32_t r = 0; r < to->count; r++) {
+        lilac_simt_value numbers[2];
+        if ((r >> bit & 1) != 0) {
+            continue;
+        }
+        decode_pair(l, bytes->base[r], bf16, numbers);
+        for (uint32_t k = 0; k < 2; k++) {
+            to->base[r | k << bit] =
+                lilac_lower_convert(l, numbers[k], to->simt, LILAC_ROUND_NEAREST_EVEN);
+        }
+    }
+}
+
 bool lilac_lower_fp4_to_fp(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_lower_value *from = lilac_lower_operand(l, op, 0);
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
@@ -86,6 +152,11 @@ bool lilac_lower_fp4_to_fp(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     uint32_t bit = to->view->columns.start[axis];
+    const int pair = register_of(&to->view->columns, bit);
+    if (pair >= 0) {
+        decode_pairs(l, &bytes, to, (uint32_t)pair);
+        return true;
+    }
     lilac_simt_value thread = shift_of_thread(l, to->view, bit);
     for (uint32_t r = 0; r < to->count; r++) {
         int64_t of_register = (int64_t)(to->view->coordinates[r] >> bit & 1) << 2;
