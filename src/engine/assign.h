@@ -248,6 +248,9 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_anchor *first, ui
 /* price.c: in 1/16 clocks, for one execution, all warps of a block together */
 int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
                                uint32_t bits);
+/* The same for a tensor that is in shared memory already: what remains is the load. */
+int64_t lilac_price_staged_load(assignment *a, const lilac_layout *from, const lilac_layout *to,
+                                uint32_t bits);
 /* The price of `times` executions. */
 static inline int64_t lilac_price_times(int64_t price, int64_t times) {
     return price >= PRICE_IMPOSSIBLE ? PRICE_IMPOSSIBLE : price * times;

@@ -35,6 +35,21 @@ uint32_t lilac_engine_words(const lilac_tile_type *type) {
     return (uint32_t)(((UINT64_C(1) << bits) * lilac_tile_element_bits(type) + 31) / 32);
 }
 
+uint32_t lilac_engine_run_bits(const lilac_tile_type *type) {
+    uint32_t bits = lilac_tile_element_bits(type);
+    const int in = type->layout == NULL ? -1 : lilac_layout_in(type->layout, "register");
+    if (in >= 0) {
+        const uint64_t *columns =
+            type->layout->columns + lilac_layout_in_start(type->layout, (uint32_t)in);
+        for (uint32_t i = 0;
+             i < type->layout->in[in].bits && columns[0] != 0 && columns[i] == columns[0] << i;
+             i++) {
+            bits *= 2;
+        }
+    }
+    return bits;
+}
+
 /* The value whose registers these are. */
 static const lilac_tile_value *source_of(const lilac_tile_value *value) {
     while (value->op != NULL) {

@@ -29,10 +29,15 @@
  * where nothing limits it, on the products of the benchmark (15 to 30, and 30 to 60). */
 enum { LILAC_ENGINE_OTHER_REGISTERS = 28, LILAC_ENGINE_FREE_REGISTERS = 56 };
 
+/* Bits of the shortest asynchronous copy. */
+enum { LILAC_ENGINE_LEAST_COPY_BITS = 32 };
+
 /* Bytes of a tensor or of a buffer. */
 uint64_t lilac_engine_bytes(const lilac_tile_type *type);
 /* 32-bit registers of a thread for the elements of a tensor; 0: not a tensor with a layout. */
 uint32_t lilac_engine_words(const lilac_tile_type *type);
+/* Bits of the longest run of consecutive elements that a thread's first registers hold. */
+uint32_t lilac_engine_run_bits(const lilac_tile_type *type);
 /* The most such registers that are live at the same time in a loop of a numbered function. What
  * is live behind the loop alone has no part in it: an assembler computes results in pieces. */
 uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lilac_tile_op *loop);

@@ -35,6 +35,23 @@ int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const li
     return (*place)->cycles;
 }
 
+int64_t lilac_price_staged_load(assignment *a, const lilac_layout *from, const lilac_layout *to,
+                                uint32_t bits) {
+    lilac_plan_conversion plan;
+    lilac_reason why;
+    if (!lilac_plan_conversion_init(&plan, from, to, max_u32(bits, 8), NULL, a->target->arch,
+                                    &why)) {
+        return PRICE_IMPOSSIBLE;
+    }
+    lilac_plan_price loads = {.loads = plan.price.loads,
+                              .load_wavefronts = plan.price.load_wavefronts,
+                              .permutes = plan.price.permutes,
+                              .packs = plan.price.packs};
+    return plan.price.loads == 0
+               ? (int64_t)plan.price.cycles
+               : (int64_t)lilac_plan_price_cycles(&loads, LILAC_PLAN_BARRIER_WARP, a->target->arch);
+}
+
 /* ---- collective operations --------------------------------------------------------------- */
 
 static uint32_t axis_of(const lilac_tile_op *op) {

@@ -28,6 +28,7 @@
  * ahead, a few operations deep.
  */
 #include "assign.h"
+#include "block_demand.h"
 
 #include <lilac/tile_loops.h>
 
@@ -306,10 +307,47 @@ static int64_t work_of(const rewriting *r, const listed_op *listed) {
     return warps * arch->costs->issue * lilac_engine_issues(listed->op) * listed->weight;
 }
 
+/* Is the operation a product, or one whose result only products use, after further such operations? */
+static bool feeds_products(const lilac_tile_op *op, uint32_t depth) {
+    const layout_rule rule = lilac_layout_relation(op)->rule;
+    if (rule == RULE_DOT) {
+        return true;
+    }
+    bool feeds = depth > 0 && op->result_count == 1 && op->results[0].uses != NULL &&
+                 (rule == RULE_SAME || rule == RULE_SHAPE) &&
+                 (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+    for (const lilac_tile_use *use = feeds ? op->results[0].uses : NULL; feeds && use != NULL;
+         use = use->next) {
+        feeds = feeds_products(use->op, depth - 1);
+    }
+    return feeds;
+}
+
+/* Can pipeline_loops copy the loaded tensor to shared memory, for products alone? Its conversion
+ * is then a load from there. */
+static bool becomes_copy(rewriting *r, const lilac_tile_value *value) {
+    const lilac_tile_op *op = value->op;
+    if (op == NULL || op->code != LILAC_TILE_OP_TT_LOAD || r->kept[value->id] ||
+        op->parent->parent->parent == NULL || !lilac_tile_is_loop(op->parent->parent->parent)) {
+        return false;
+    }
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        if (!feeds_products(use->op, MOST_LOOK_AHEAD)) {
+            return false;
+        }
+    }
+    const lilac_layout *layout = native_of(r, value);
+    return layout != NULL &&
+           lilac_engine_run_bits(lilac_transfer_type(r->a, value->type, layout)) >=
+               LILAC_ENGINE_LEAST_COPY_BITS;
+}
+
 static int64_t conversion_price(rewriting *r, const lilac_tile_value *value,
                                 const lilac_layout *layout) {
-    int64_t price = lilac_price_conversion(r->a, native_of(r, value), layout,
-                                           lilac_tile_element_bits(value->type));
+    const uint32_t bits = lilac_tile_element_bits(value->type);
+    const int64_t price = becomes_copy(r, value)
+                              ? lilac_price_staged_load(r->a, native_of(r, value), layout, bits)
+                              : lilac_price_conversion(r->a, native_of(r, value), layout, bits);
     return lilac_price_times(price, r->a->weight[value->id]);
 }
 
@@ -351,6 +389,27 @@ static int64_t clone_price(rewriting *r, const listed_op *listed, const lilac_la
     return price;
 }
 
+/* The price of the conversions that an operation in its own layout needs of its operands, and of
+ * theirs: what is saved if it adopts another layout and its operands with it. A value that others
+ * use too may be needed in any case. */
+static int64_t own_price(rewriting *r, const listed_op *listed, uint32_t depth) {
+    const lilac_layout *own = native_of(r, &listed->op->results[0]);
+    int64_t price = 0;
+    for (uint32_t i = 0; i < listed->op->operand_count; i++) {
+        const lilac_tile_value *value = listed->op->operands[i].value;
+        const lilac_layout *operand = lilac_transfer_backward(r->a, listed->op, i, own);
+        if (operand == NULL || r->a->kind[value->id] != VALUE_FIXED || value->uses->next != NULL) {
+            continue;
+        }
+        if (native_of(r, value) != operand) {
+            price += operand_price(r, value, operand, depth);
+        } else if (depth > 0 && is_repeatable(r->listed[value->id])) {
+            price += own_price(r, r->listed[value->id], depth - 1);
+        }
+    }
+    return price;
+}
+
 /* Converts a value into each layout that is still requested of it. */
 static void materialise(rewriting *r, lilac_tile_value *value) {
     r->materialised[value->id] = 1;
@@ -371,22 +430,6 @@ static void materialise_arguments(rewriting *r, const lilac_tile_block *block) {
             materialise(r, block->arguments[i]);
         }
     }
-}
-
-/* Is the operation a product, or one whose result only products use, after further such operations? */
-static bool feeds_products(const lilac_tile_op *op, uint32_t depth) {
-    const layout_rule rule = lilac_layout_relation(op)->rule;
-    if (rule == RULE_DOT) {
-        return true;
-    }
-    bool feeds = depth > 0 && op->result_count == 1 && op->results[0].uses != NULL &&
-                 (rule == RULE_SAME || rule == RULE_SHAPE) &&
-                 (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
-    for (const lilac_tile_use *use = feeds ? op->results[0].uses : NULL; feeds && use != NULL;
-         use = use->next) {
-        feeds = feeds_products(use->op, depth - 1);
-    }
-    return feeds;
 }
 
 /* Is the layout requested for operands of matrix products only? */
@@ -419,7 +462,8 @@ static bool clone_where_cheaper(rewriting *r, const listed_op *listed) {
         if (w->uses == NULL) {
             continue;
         }
-        const int64_t gain = conversion_price(r, value, w->layout) -
+        const int64_t gain = conversion_price(r, value, w->layout) +
+                             (adopts ? own_price(r, listed, MOST_LOOK_AHEAD) : 0) -
                              clone_price(r, listed, w->layout, adopts, MOST_LOOK_AHEAD);
         if (gain < 0 || (gain == 0 && !(adopts && comes_behind(r, op, w)))) {
             continue;
