@@ -9,11 +9,13 @@
  *     }                                               scf.yield %pk + …, %next
  *                                                   }
  *
- * Two values are rotated:
+ * Three values are rotated:
  *
  *     the result of a product whose accumulator the loop does not change, and from which the operand of a
  *     later product comes, if delay_products cannot delay the later product
  *     the first operand of a product, in registers, if it is computed from a load (weights of few bits)
+ *     a load that is too narrow for asynchronous copies (scales), so that its latency is that of an
+ *     iteration, also where it feeds a rotated operand
  *
  * Everything that they need must be pure operations, loads and memory for loaded tensors, and
  * depend on carried values only through such operations (pointers that advance). Loads of the
@@ -28,7 +30,7 @@
 
 #include <lilac/tile_loops.h>
 
-enum { MOST_SLICE = 256 };
+enum { MOST_SLICE = 256, MOST_NARROW_LOADS = 4, MOST_NARROW_ELEMENTS = 8 };
 
 typedef struct rotation {
     lilac_tile_module *module;
@@ -410,6 +412,95 @@ static void find_writes(void *data, lilac_tile_op *op) {
                lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0;
 }
 
+/* Can the carried values of the slice be computed ahead? */
+static bool carries_arithmetic(const rotation *r) {
+    for (uint32_t i = 0; i < lilac_tile_carried_count(r->loop); i++) {
+        if (r->needed[lilac_tile_iteration_argument(r->loop, i)->id] &&
+            !advances_by_arithmetic(r, lilac_tile_next(r->loop, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool rotate_product(rotation *r) {
+    const lilac_tile_block *body = r->loop->regions[0]->first;
+    for (const lilac_tile_op *op = body->first; op != NULL; op = op->next) {
+        r->delays |= lilac_engine_can_delay(r->loop, op);
+    }
+    lilac_tile_value *value = choose(r);
+    if (value == NULL || !find_slice(r, value)) {
+        return false;
+    }
+    /* operands are computed in pieces, between which registers are free again */
+    if (value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !pays(r, value)) {
+        return false;
+    }
+    if (!carries_arithmetic(r)) {
+        return false;
+    }
+    /* an operand in registers: while its product is in flight */
+    lilac_tile_op *place = body->first;
+    if (value->op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+        place = product_of(value)->next;
+    }
+    rotate(r, value, place);
+    return true;
+}
+
+/* A load of few registers. */
+static bool is_small_load(const lilac_tile_op *op) {
+    if (op->code != LILAC_TILE_OP_TT_LOAD || !lilac_tile_is_tensor(op->results[0].type) ||
+        op->results[0].uses == NULL) {
+        return false;
+    }
+    /* each element takes a register from iteration to iteration */
+    const lilac_tile_type *type = op->results[0].type;
+    const uint32_t bits = lilac_engine_words(type) * 32;
+    return bits > 0 && bits <= MOST_NARROW_ELEMENTS * lilac_tile_element_bits(type);
+}
+
+/* Can no asynchronous copy replace the load? */
+static bool is_narrow(const rotation *r, const lilac_axis_analysis *axis, const lilac_tile_op *op) {
+    lilac_plan_global_access access;
+    lilac_engine_plan_access(&access, op, axis, r->target);
+    return lilac_tile_element_bits(op->results[0].type) << access.vector_bits <
+           LILAC_ENGINE_LEAST_COPY_BITS;
+}
+
+static bool rotate_narrow_loads(rotation *r) {
+    lilac_tile_block *body = r->loop->regions[0]->first;
+    lilac_tile_op *loads[MOST_NARROW_LOADS];
+    uint32_t count = 0;
+    bool product = false, changed = false;
+    for (lilac_tile_op *op = body->first; op != NULL; op = op->next) {
+        product |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
+        if (count < MOST_NARROW_LOADS && is_small_load(op)) {
+            loads[count++] = op;
+        }
+    }
+    if (!product || count == 0) {
+        return false;
+    }
+    lilac_axis_analysis axis;
+    lilac_tile_number(r->function);
+    lilac_engine_axis_facts(&axis, r->arena, r->function);
+    for (uint32_t i = 0; i < count; i++) {
+        loads[i] = is_narrow(r, &axis, loads[i]) ? loads[i] : NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (loads[i] == NULL) {
+            continue;
+        }
+        lilac_tile_number(r->function);
+        if (find_slice(r, &loads[i]->results[0]) && carries_arithmetic(r)) {
+            rotate(r, &loads[i]->results[0], body->first);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
 static bool visit_loop(rotation *r) {
     const lilac_tile_region *body = r->loop->regions[0];
     bool writes = false;
@@ -418,30 +509,11 @@ static bool visit_loop(rotation *r) {
         return false;
     }
     lilac_tile_walk(r->loop->regions[0], find_writes, &writes);
-    for (const lilac_tile_op *op = body->first->first; op != NULL; op = op->next) {
-        r->delays |= lilac_engine_can_delay(r->loop, op);
-    }
-    lilac_tile_value *value = writes ? NULL : choose(r);
-    if (value == NULL || !find_slice(r, value)) {
+    if (writes) {
         return false;
     }
-    /* operands are computed in pieces, between which registers are free again */
-    if (value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !pays(r, value)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < lilac_tile_carried_count(r->loop); i++) {
-        if (r->needed[lilac_tile_iteration_argument(r->loop, i)->id] &&
-            !advances_by_arithmetic(r, lilac_tile_next(r->loop, i))) {
-            return false;
-        }
-    }
-    /* an operand in registers: while its product is in flight */
-    lilac_tile_op *place = body->first->first;
-    if (value->op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
-        place = product_of(value)->next;
-    }
-    rotate(r, value, place);
-    return true;
+    const bool rotated = rotate_product(r);
+    return rotate_narrow_loads(r) || rotated;
 }
 
 static bool walk(rotation *outer, lilac_tile_region *region) {
