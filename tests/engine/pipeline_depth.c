@@ -1,4 +1,4 @@
-/* The number of buffers of loops with products in flight: known tiles, and for random ones the
+/* The number of buffers of loops with products: known tiles, and, of products in flight, for random ones the
  * prices of all distances, computed again in floating point from the description in
  * src/engine/pipeline/depth.c. */
 #include <lilac/engine.h>
@@ -127,6 +127,9 @@ static void known_tiles(void **state) {
         {{128, 128, 32, 4, 5}, {5, 4}}, /* a fifth one costs the third */
         {{64, 64, 64, 4, 5}, {5, 4}},   {{64, 256, 64, 4, 3}, {4, 2}},
         {{64, 64, 128, 4, 4}, {5, 3}},  {{128, 64, 64, 4, 3}, {3, 2}},
+        {{16, 64, 128, 4, 4}, {3, 3}}, /* mma; a fourth buffer costs the third block */
+        {{16, 32, 32, 4, 3}, {3, 2}},  /* mma; the third buffer costs none */
+        {{16, 64, 128, 4, 2}, {2, 1}}, /* one buffer would overlap with nothing */
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const rings found = run(&known[i].c);

@@ -6,6 +6,7 @@
  *
  *     operands are read by              buffers   barriers   read last in iteration
  *     loads, products that wait         D + 1     1          i − 1
+ *     loads, copies last                D         2          i
  *     products in flight, copies first  D + 2     1          i − 2 (the wait for i − 2 is in i − 1)
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
  *     delayed products                  D + 2     1          i − 2
@@ -29,6 +30,10 @@
  * first, if the additional buffer fits and costs no resident block. On an H200, in millions of
  * clocks (first, last): 8192³ bf16 with tiles of 128 × 128 × 64 (b T = 1024) 2.28, 2.22; f16 128 ×
  * 256 × 64 (the same) 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (b T = 512, D = 2) 0.867, 0.868.
+ *
+ * Loops that only multiply by mma are bound by memory. Where one buffer less gains a resident block,
+ * more bytes are in flight, and their copies start behind the products, which read the same buffer.
+ * Other arithmetic would delay them.
  *
  * Delayed products overlap with the arithmetic between the products of an iteration, which is worth
  * more than a copy that starts early: D is the largest for which their buffer costs no resident
@@ -57,6 +62,8 @@ typedef struct demand {
     uint32_t sums;   /* and those of the accumulators of the loop's products */
     uint64_t clocks; /* of the products of an iteration */
     bool exchanges;
+    bool multiplies; /* by mma */
+    bool computes;   /* other arithmetic than products */
     bool persistent;
 } demand;
 
@@ -86,6 +93,25 @@ static void add_box(demand *d, const lilac_tile_op *load) {
     }
 }
 
+/* Does the operation compute floats, other than a product, a load or a name of its operand? */
+static bool is_arithmetic(const lilac_tile_op *op) {
+    switch (op->code) {
+    case LILAC_TILE_OP_ARITH_CONSTANT:
+    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TT_RESHAPE:
+    case LILAC_TILE_OP_TT_SPLAT:
+    case LILAC_TILE_OP_TT_TRANS:
+        return false;
+    default:
+        return op->result_count == 1 && op->region_count == 0 &&
+               lilac_tile_is_tensor(op->results[0].type) &&
+               op->results[0].type->element->kind == LILAC_TILE_SCALAR &&
+               lilac_scalar_is_float(op->results[0].type->element->scalar);
+    }
+}
+
 static void add_operation(void *data, lilac_tile_op *op) {
     demand *d = data;
     switch (op->code) {
@@ -100,6 +126,9 @@ static void add_operation(void *data, lilac_tile_op *op) {
     case LILAC_TILE_OP_TT_DOT:
     case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT:
         if (lilac_tile_is_inside(&op->results[0], d->p->loop)) {
+            d->multiplies |= op->code == LILAC_TILE_OP_TT_DOT;
+            /* mma converts elements of 8 bits */
+            d->computes |= lilac_tile_element_bits(op->operands[0].value->type) < 16;
             d->sums += lilac_engine_words(op->results[0].type);
             d->clocks += op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT ? clocks_of(op) : 0;
         }
@@ -115,6 +144,7 @@ static void add_operation(void *data, lilac_tile_op *op) {
         d->exchanges |= op->result_count > 0 && lilac_tile_is_inside(&op->results[0], d->p->loop);
         break;
     default:
+        d->computes |= is_arithmetic(op) && lilac_tile_is_inside(&op->results[0], d->p->loop);
         break;
     }
 }
@@ -195,13 +225,22 @@ static bool choose_delayed(pipeline *p, const demand *d, uint64_t slot_bytes, ui
     return false;
 }
 
+/* Nothing is in flight. */
+static bool choose_waiting(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
+    const uint64_t blocks = resident(d, slot_bytes, distance + 1);
+    if (d->multiplies && !d->computes && d->clocks == 0 && distance > 1 && p->box_count == 0 &&
+        resident(d, slot_bytes, distance) > blocks) {
+        return set(p, distance, distance, true);
+    }
+    return blocks > 0 && set(p, distance, distance + 1, false);
+}
+
 static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
     if (p->in_flight) {
         return choose_in_flight(p, d, slot_bytes, distance);
     }
     p->delays = p->delays && choose_delayed(p, d, slot_bytes, distance);
-    return p->delays ||
-           (resident(d, slot_bytes, distance + 1) > 0 && set(p, distance, distance + 1, false));
+    return p->delays || choose_waiting(p, d, slot_bytes, distance);
 }
 
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {

@@ -432,8 +432,13 @@ static void rewrite_body(rewriting *r) {
     lilac_tile_op *products = lilac_pipeline_start_products(p);
     lilac_tile_op *start = first_product(p);
     /* the wait for a tensor copy is no barrier, so that copies behind the first product would need one */
-    const bool overlapped = !p->in_flight && start != NULL && p->box_count == 0;
-    lilac_tile_op *place = p->copies_last ? products->next : overlapped ? start->next : first;
+    const bool overlapped = !p->in_flight && start != NULL && p->box_count == 0 && !p->copies_last;
+    lilac_tile_op *place = first;
+    if (p->copies_last) {
+        place = products != NULL ? products->next : p->loop->regions[0]->first->last;
+    } else if (overlapped) {
+        place = start->next;
+    }
     p->copies_ordered = overlapped;
     start_next_copies(r, slot, before + 1, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
