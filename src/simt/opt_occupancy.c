@@ -26,7 +26,7 @@
  * cores, and its loop runs while this block stores its results. Two blocks are worth a few
  * registers that the assembler would rather have: it takes 130 to 160 of them for loops that need
  * no more than the 128 that two blocks of 8 warps leave. If the live words fit in these, or if the
- * estimate exceeds what two blocks leave by at most a fifth, the kernel gets two. The latter does
+ * estimate exceeds what two blocks leave by at most a quarter, the kernel gets two. The latter does
  * not hold for products of products, such as attention: their accumulators and operands cannot be
  * spilled while they are in flight, and a limit would serialise them.
  *
@@ -88,7 +88,7 @@ bool lilac_simt_waits(const lilac_simt_body *body) {
 enum {
     ROW = 4,        /* loads of an iteration that are kept together from this number on */
     PARTITIONS = 4, /* of a multiprocessor, with a register file each */
-    FEW_MISSING = 5 /* a fifth of the registers */
+    FEW_MISSING = 4 /* a quarter of the registers */
 };
 
 /* Cost of one iteration of a loop for a warp, in 1/16 clocks: of the pipes and of the bandwidth. */
