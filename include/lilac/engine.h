@@ -182,6 +182,12 @@ lilac_engine_scale_extremes(lilac_tile_module *module, const lilac_target *targe
  * accesses depend on it. Never fails. Linear in the size of the module, apart from short searches. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assert_divisors(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Transposes loaded operands of products, of 8-bit or 32-bit elements, in registers: a conversion to a
+ * layout in which they are stored as wgmma reads them, where that costs less than single elements. After
+ * assign_layouts. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_transpose_operands(lilac_tile_module *module,
+                                                              const lilac_target *target,
+                                                              bool *changed);
 /* Computes the first product of a chain, or the operand of a product in registers, one iteration ahead.
  * Functions whose tensors have layouts. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool

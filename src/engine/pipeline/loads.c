@@ -145,9 +145,15 @@ static bool has_plain_uses(const lilac_tile_value *memory) {
     return plain;
 }
 
-/* The tensor before conversions. */
+/* A conversion between the load and its memory that a copy replaces: none of transpose_operands. */
+static bool is_replaced(const lilac_tile_op *op) {
+    return op != NULL && op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT &&
+           lilac_tile_find(&op->attributes, "lilac.transposes") == NULL;
+}
+
+/* The tensor before such conversions. */
 static lilac_tile_value *before_conversions(lilac_tile_value *value) {
-    while (value->op != NULL && value->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+    while (is_replaced(value->op)) {
         value = value->op->operands[0].value;
     }
     return value;
@@ -240,7 +246,7 @@ static const lilac_tile_type *find_slot(const pipeline *p, const lilac_tile_valu
     const lilac_tile_type *slot = NULL;
     for (const lilac_tile_use *use = value->uses; slot == NULL && use != NULL; use = use->next) {
         const lilac_tile_op *op = use->op;
-        if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+        if (is_replaced(op)) {
             slot = find_slot(p, &op->results[0], copy);
         } else if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC &&
                    op->parent == p->loop->regions[0]->first &&
