@@ -20,20 +20,19 @@ SPILLS = {
     "cumsum_time_f32_64x512x1024": 10,                  # 124
     "linear_attention_f16_4x16x4096x128x128": 10,       # 0
     "matmul_bf16_NT_32x14336x4096_tile_32x64x128": 2,   # 2
-    "matmul_f8e4m3_NN_4096x4096x4096": 140,             # 0, with 220 registers
-    "matmul_i8_NN_4096x4096x4096": 142,
     "retention_bf16_8x8x2048x128x256": 8,               # 0
     "rms_norm_bf16_8192x7168": 2,
     # two blocks of 128 registers are resident
     "convolution_f16_8x128x128x100_to_200_window_5": 14,
     "convolution_tf32_16x56x56x128_to_128_window_3": 6,
-    "dot_scaled_bf16_e2m1_128x8192x8192": 6,
+    "dot_scaled_bf16_e2m1_128x8192x8192": 8,
     "dot_scaled_bf16_e4m3_4096x4096x4096": 2,
     "dot_scaled_f16_e5m2_2048x4096x4096": 2,
     "layer_norm_linear_bf16_8192x1024x4096": 20,
     "layer_norm_linear_f16_4096x3072x1024": 18,
     "matmul_f16_i8_weights_N_2048x8192x4096_groups_of_128": 4,
     "matmul_f16_int4_weights_4096x11008x4096_groups_of_128": 2,
+    "matmul_tf32_TN_2048x2048x2048": 4,
     "rms_norm_linear_bf16_4096x6144x4096": 8,
 }
 
