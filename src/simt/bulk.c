@@ -226,8 +226,10 @@ static bool check_tensor_copy(const lilac_simt_kernel *kernel, const lilac_simt_
                           i->payload.bulk.global != 0 ? "a global address" : "an mbarrier");
         return false;
     }
-    if (i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE && i->detail > LILAC_SIMT_ATOMIC_ADD) {
-        lilac_text_printf(why, "no tensor reduction '%s': and, or, xor and add are allowed",
+    if (i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE && i->detail >= LILAC_SIMT_ATOMIC_EXCHANGE) {
+        lilac_text_printf(why,
+                          "no tensor reduction '%s': and, or, xor, add, minima and maxima are "
+                          "allowed",
                           i->detail < LILAC_SIMT_ATOMIC_COUNT ? lilac_simt_atomic_names[i->detail]
                                                               : "?");
         return false;

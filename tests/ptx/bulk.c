@@ -43,6 +43,8 @@ static const struct {
     {"cp.tensor.reduce xor [%s], (%m, %n)", ".shared::cta.xor.bulk_group [%rd"},
     {"cp.tensor.reduce and [%s], (%m, %n)", ".shared::cta.and.bulk_group [%rd"},
     {"cp.tensor.reduce or [%s], (%m, %n)", ".shared::cta.or.bulk_group [%rd"},
+    {"cp.tensor.reduce min_s [%s], (%m, %n)", ".shared::cta.min.bulk_group [%rd"},
+    {"cp.tensor.reduce max_u [%s], (%m, %n)", ".shared::cta.max.bulk_group [%rd"},
     {"prefetch.tensor_map %m", "\tprefetch.tensormap [%rd"},
     {"prefetch.tensor_map %m", "\tcvta.param.u64 %rd"},
     {"prefetch.tensor_map %m", "\t.param .align 64 .b8 parameter_2[128],\n"},

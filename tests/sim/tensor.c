@@ -216,6 +216,39 @@ static void or_element(const box *b, uint32_t shared, int64_t global) {
     }
 }
 
+/* Bits of an element in the order of its numbers. 16-bit floats: *nan: it is a NaN. */
+static uint64_t in_order(lilac_tensor_element element, uint64_t bits, bool *nan) {
+    const uint32_t size = 8 * lilac_tensor_element_bytes(element);
+    const uint64_t sign = UINT64_C(1) << (size - 1);
+    if (element == LILAC_TENSOR_F16 || element == LILAC_TENSOR_BF16) {
+        *nan = (bits & 0x7FFF) > (element == LILAC_TENSOR_F16 ? 0x7C00u : 0x7F80u);
+        return bits & sign ? ~bits & 0xFFFF : bits | sign;
+    }
+    *nan = false;
+    return element == LILAC_TENSOR_S32 || element == LILAC_TENSOR_S64 ? bits ^ sign : bits;
+}
+
+static void least_element(const box *b, uint32_t shared, int64_t global) {
+    const uint32_t size = lilac_tensor_element_bytes(b->map.element);
+    uint64_t old = 0, value = 0;
+    bool old_nan, value_nan;
+    if (global < 0) {
+        return;
+    }
+    memcpy(&old, wanted_memory + global, size);
+    memcpy(&value, image + shared, size);
+    const uint64_t a = in_order(b->map.element, old, &old_nan),
+                   c = in_order(b->map.element, value, &value_nan);
+    if (!value_nan && (old_nan || c < a)) {
+        memcpy(wanted_memory + global, image + shared, size);
+    }
+}
+
+static const char *least_of(lilac_tensor_element element) {
+    return element == LILAC_TENSOR_U32 || element == LILAC_TENSOR_U64 ? "cp.tensor.reduce min_u"
+                                                                      : "cp.tensor.reduce min_s";
+}
+
 /* The image goes to shared memory, the operation is executed, and the image is stored again. */
 static void run_box(text_rig *r, const box *b, const char *operation, const char *completion,
                     const char *last) {
@@ -278,7 +311,7 @@ static void run_box(text_rig *r, const box *b, const char *operation, const char
 }
 
 static void boxes_are_those_of_the_model(void **state) {
-    uint32_t loads = 0, stores = 0, reductions = 0;
+    uint32_t loads = 0, stores = 0, reductions = 0, minima = 0;
     (void)state;
     for (uint32_t n = 0; n < CASES; n++) {
         text_rig r;
@@ -293,12 +326,18 @@ static void boxes_are_those_of_the_model(void **state) {
             image[k] = wanted[k] = (uint8_t)below(256);
         }
         bool integer = b.map.element >= LILAC_TENSOR_U32 && b.map.element <= LILAC_TENSOR_S64;
-        uint32_t kind = below(integer ? 3 : 2);
-        walk(&b, kind == 0 ? load_element : kind == 1 ? store_element : or_element);
+        bool half = b.map.element == LILAC_TENSOR_F16 || b.map.element == LILAC_TENSOR_BF16;
+        uint32_t kind = below(integer ? 4 : half ? 3 : 2);
+        kind += half && kind == 2; /* the minimum */
+        walk(&b, kind == 0   ? load_element
+                 : kind == 1 ? store_element
+                 : kind == 2 ? or_element
+                             : least_element);
         run_box(&r, &b,
                 kind == 0   ? "cp.tensor.load"
                 : kind == 1 ? "cp.tensor.store"
-                            : "cp.tensor.reduce or",
+                : kind == 2 ? "cp.tensor.reduce or"
+                            : least_of(b.map.element),
                 kind == 0 ? "mbarrier.wait [%base], (%zero)\n"
                           : "bulk.commit\nbulk.wait\nmbarrier.invalidate [%base], %first\n",
                 kind == 0 ? ", %base" : "");
@@ -310,9 +349,12 @@ static void boxes_are_those_of_the_model(void **state) {
         loads += kind == 0;
         stores += kind == 1;
         reductions += kind == 2;
+        minima += kind == 3;
     }
-    print_message("%u loads, %u stores, %u reductions\n", loads, stores, reductions);
-    assert_true(loads > CASES / 4 && stores > CASES / 4 && reductions > CASES / 30);
+    print_message("%u loads, %u stores, %u reductions, %u minima\n", loads, stores, reductions,
+                  minima);
+    assert_true(loads > CASES / 5 && stores > CASES / 5 && reductions > CASES / 30 &&
+                minima > CASES / 30);
 }
 
 int main(void) {

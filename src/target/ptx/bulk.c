@@ -145,7 +145,11 @@ static void tensor_store(lilac_ptx_emitter *e, const lilac_simt_instruction *i) 
         [LILAC_SIMT_ATOMIC_AND] = "d.global.shared::cta.and.bulk_group",
         [LILAC_SIMT_ATOMIC_OR] = "d.global.shared::cta.or.bulk_group",
         [LILAC_SIMT_ATOMIC_XOR] = "d.global.shared::cta.xor.bulk_group",
-        [LILAC_SIMT_ATOMIC_ADD] = "d.global.shared::cta.add.bulk_group"};
+        [LILAC_SIMT_ATOMIC_ADD] = "d.global.shared::cta.add.bulk_group",
+        [LILAC_SIMT_ATOMIC_MIN_S] = "d.global.shared::cta.min.bulk_group",
+        [LILAC_SIMT_ATOMIC_MAX_S] = "d.global.shared::cta.max.bulk_group",
+        [LILAC_SIMT_ATOMIC_MIN_U] = "d.global.shared::cta.min.bulk_group",
+        [LILAC_SIMT_ATOMIC_MAX_U] = "d.global.shared::cta.max.bulk_group"};
     bool predicated = type_of(e, i->operands[1]) == LILAC_SIMT_I1;
     bool reduces = i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
     uint32_t rank = i->operand_count - 2u - predicated;

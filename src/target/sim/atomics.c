@@ -45,10 +45,26 @@ static uint64_t add(lilac_simt_type type, uint64_t old, uint64_t value, bool flu
     }
 }
 
+/* The smaller or greater of two 16-bit floats; the number if one is NaN; -0 below +0. */
+static uint64_t extreme(lilac_simt_type type, uint64_t old, uint64_t value, bool greatest) {
+    const bool half = type == LILAC_SIMT_F16;
+    const float a = half ? float_of_half((uint16_t)old) : float_of_bfloat((uint16_t)old);
+    const float b = half ? float_of_half((uint16_t)value) : float_of_bfloat((uint16_t)value);
+    if (a != a || b != b) {
+        return b != b ? old : value;
+    }
+    const bool first = a == b ? (old >> 15 & 1) != 0 : a < b; /* `old` is the smaller one */
+    return first != greatest ? old : value;
+}
+
 uint64_t lilac_sim_combine(uint64_t kind, lilac_simt_type type, uint64_t old, uint64_t value,
                            bool flush) {
     uint32_t shift = 64 - lilac_simt_type_bits(type);
     int64_t a = (int64_t)(old << shift) >> shift, b = (int64_t)(value << shift) >> shift;
+    if ((type == LILAC_SIMT_F16 || type == LILAC_SIMT_BF16) &&
+        (kind == LILAC_SIMT_ATOMIC_MIN_S || kind == LILAC_SIMT_ATOMIC_MAX_S)) {
+        return extreme(type, old, value, kind == LILAC_SIMT_ATOMIC_MAX_S);
+    }
     switch (kind) {
     case LILAC_SIMT_ATOMIC_AND:
         return old & value;

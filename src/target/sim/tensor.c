@@ -21,10 +21,30 @@ const lilac_tensor_map *lilac_sim_map_of(const lilac_sim_launch *launch,
     return &launch->tensor_maps[launch->arguments[parameter->immediate]];
 }
 
+/* Does the async proxy combine such elements? */
+static bool can_reduce(uint32_t kind, lilac_tensor_element element) {
+    const bool by_sign = kind == LILAC_SIMT_ATOMIC_MIN_S || kind == LILAC_SIMT_ATOMIC_MAX_S;
+    const bool unsigned_only = kind == LILAC_SIMT_ATOMIC_MIN_U || kind == LILAC_SIMT_ATOMIC_MAX_U;
+    switch (element) {
+    case LILAC_TENSOR_U32:
+    case LILAC_TENSOR_U64:
+        return !by_sign;
+    case LILAC_TENSOR_S32:
+    case LILAC_TENSOR_S64:
+        return !unsigned_only;
+    case LILAC_TENSOR_F16:
+    case LILAC_TENSOR_BF16:
+        return by_sign || kind == LILAC_SIMT_ATOMIC_ADD;
+    case LILAC_TENSOR_F32:
+        return kind == LILAC_SIMT_ATOMIC_ADD;
+    default:
+        return false;
+    }
+}
+
 bool lilac_sim_check_tensor_copy(lilac_context *context, const lilac_simt_instruction *i,
                                  const lilac_tensor_map *map, uint32_t coordinates) {
     const char *name = lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name;
-    bool small = map->element == LILAC_TENSOR_U8 || map->element == LILAC_TENSOR_U16;
     if (coordinates != map->rank) {
         lilac_error(context, (lilac_position){0}, i->location, "tensor-map",
                     "%s has %u coordinates, and its tensor map has the rank %u", name, coordinates,
@@ -39,12 +59,11 @@ bool lilac_sim_check_tensor_copy(lilac_context *context, const lilac_simt_instru
                     name, 16u << map->swizzle, inner);
         return false;
     }
-    if (i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE &&
-        (small || map->element == LILAC_TENSOR_F64 ||
-         (i->detail != LILAC_SIMT_ATOMIC_ADD && map->element >= LILAC_TENSOR_F16))) {
+    if (i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE && !can_reduce(i->detail, map->element)) {
         lilac_error(context, (lilac_position){0}, i->location, "tensor-map",
-                    "%s combines integers of 32 and 64 bits, and adds f16, bf16 and f32; the "
-                    "elements of its tensor map are others",
+                    "%s combines integers of 32 and 64 bits, minima and maxima by their sign, adds "
+                    "f16, bf16 and f32, and has min_s and max_s of f16 and bf16; the elements of "
+                    "its tensor map are others",
                     name);
         return false;
     }
