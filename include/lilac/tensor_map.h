@@ -81,6 +81,8 @@ LILAC_API uint32_t lilac_tensor_element_bytes(lilac_tensor_element element);
 /* How many elements of a dimension a box has, and the bytes of a whole box: what a copy transfers. */
 LILAC_API uint32_t lilac_tensor_map_extent(const lilac_tensor_map *map, uint32_t dimension);
 LILAC_API uint64_t lilac_tensor_map_bytes(const lilac_tensor_map *map);
+/* The swizzle of 0, 32, 64 or 128 bytes. */
+LILAC_API lilac_tensor_swizzle lilac_tensor_swizzle_of(uint32_t bytes);
 /* The bytes after which a swizzle repeats (none: 128, the alignment of every box), and where it puts
  * the byte of a shared address. */
 LILAC_API uint32_t lilac_tensor_swizzle_period(lilac_tensor_swizzle swizzle);

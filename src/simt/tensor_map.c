@@ -30,6 +30,13 @@ uint64_t lilac_tensor_map_bytes(const lilac_tensor_map *map) {
     return bytes;
 }
 
+lilac_tensor_swizzle lilac_tensor_swizzle_of(uint32_t bytes) {
+    return bytes == 128  ? LILAC_TENSOR_SWIZZLE_128
+           : bytes == 64 ? LILAC_TENSOR_SWIZZLE_64
+           : bytes == 32 ? LILAC_TENSOR_SWIZZLE_32
+                         : LILAC_TENSOR_SWIZZLE_NONE;
+}
+
 uint32_t lilac_tensor_swizzle_period(lilac_tensor_swizzle swizzle) {
     return 128u << swizzle;
 }

@@ -707,6 +707,7 @@ static tile_rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_TTNG_WAIT_BARRIER] = tile_verify_barrier,
     [LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL] = tile_verify_tma,
     [LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_LOCAL_TO_GLOBAL] = tile_verify_tma,
+    [LILAC_TILE_OP_TTNG_ASYNC_TMA_REDUCE] = tile_verify_tma,
     [LILAC_TILE_OP_TTNG_ASYNC_TMA_STORE_WAIT] = tile_verify_wait,
     [LILAC_TILE_OP_TTNG_TENSORMAP_CREATE] = tile_verify_tensormap,
     [LILAC_TILE_OP_TT_ATOMIC_RMW] = check_atomic,

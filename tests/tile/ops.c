@@ -193,6 +193,8 @@ static const char *const lines[] = {
     ", " MEMORY("8x8", "shared", ", mutable") ", " MEMORY("8x8", "shared", ", mutable") "\n",
     "    ttng.async_tma_copy_local_to_global %square_desc[%i, %i] %buffer : "
     "!tt.tensordesc<tensor<8x8xf32, #shared>>, " MEMORY("8x8", "shared", ", mutable") "\n",
+    "    ttng.async_tma_reduce add, %square_desc[%i, %i] %buffer : "
+    "!tt.tensordesc<tensor<8x8xf32, #shared>>, " MEMORY("8x8", "shared", ", mutable") "\n",
     "    ttng.async_tma_store_wait {pendings = 0 : i32}\n",
     "    ttng.inval_barrier %bar : " BARRIER "\n",
     "    ttng.tensormap_create %scratch, %p, [%i, %i], [%i, %i], [%extsi], [%i, %i] {elem_type = 6 "

@@ -1,5 +1,6 @@
 /* Tensor copies and mbarriers: ttng.init_barrier, inval_barrier, barrier_expect, arrive_barrier,
- * async_copy_mbarrier_arrive, wait_barrier, async_tma_copy_global_to_local.
+ * async_copy_mbarrier_arrive, wait_barrier, async_tma_copy_global_to_local,
+ * async_tma_copy_local_to_global, async_tma_reduce, async_tma_store_wait.
  *
  *     init_barrier      barrier, mbarrier.init, fence
  *     inval_barrier     barrier, mbarrier.inval
@@ -7,18 +8,25 @@
  *     arrive_barrier    barrier, mbarrier.arrive; with lilac.each_warp without the barrier, by the
  *                       first lane of each warp
  *     async_copy_mbarrier_arrive   cp.async.mbarrier.arrive.noinc by all threads
- *     async_tma_copy    barrier, then one cp.async.bulk.tensor for each box (lilac_engine_box)
+ *     async_tma_copy    barrier, then one cp.async.bulk.tensor for each box (lilac_engine_box); behind
+ *                       those of a store or reduction, cp.async.bulk.commit_group
  *     wait_barrier      mbarrier.try_wait in a loop
+ *     store_wait        cp.async.bulk.wait_group.read, barrier
  *
  * The first thread of the block initialises mbarriers, announces bytes and starts copies; all
  * threads wait. The barrier of the block in front of a copy orders it behind all earlier accesses
- * to the memory.
+ * to the memory. What threads have written there is visible to stores behind a
+ * ttng.fence_async_shared, which precedes the barrier.
  *
  * The map's descriptor is a parameter of the kernel. The memory must have the layout that copies of
- * its blocks write: #ttg.nvmma_shared with the swizzle of lilac_engine_box. */
+ * its blocks access: #ttg.nvmma_shared with the swizzle of lilac_engine_box. */
 #include "memory/descriptor.h"
 #include "memory/memory_type.h"
 #include "operations.h"
+
+#include <lilac/tensor_map.h>
+
+#include <string.h>
 
 /* A byte of shared memory: address (i32) + offset, and the bytes that the access may touch. */
 typedef struct shared_place {
@@ -155,63 +163,191 @@ bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- copies ------------------------------------------------------------------------------- */
 
-/* Do copies of the descriptor's blocks write this layout? */
-static bool has_box_layout(lilac_lowering *l, const lilac_box *box, const lilac_tile_type *block,
-                           const lilac_tile_type *memory) {
-    lilac_encoding encoding;
-    lilac_layout layout;
-    lilac_encoding_nvmma_shared(&encoding, 2, box->swizzle_bytes, false,
-                                lilac_tile_element_bits(block), false);
-    return memory->layout != NULL && memory->rank == 2 && memory->shape[0] == block->shape[0] &&
-           memory->shape[1] == block->shape[1] &&
-           lilac_encoding_layout(l->context, &layout, &encoding, 2, block->shape) &&
-           lilac_layout_equal(&layout, memory->layout);
-}
-
 static bool is_map(const lilac_lowering *l, const lilac_tile_value *descriptor) {
     return descriptor->op == NULL &&
            descriptor->block == l->function->body->first; /* a parameter */
 }
 
-/* ttng.async_tma_copy_global_to_local descriptor coordinates barrier memory predicate */
-bool lilac_lower_tensor_copy(lilac_lowering *l, const lilac_tile_op *op) {
-    const lilac_tile_value *descriptor = op->operands[0].value, *barrier = op->operands[3].value,
-                           *memory = op->operands[op->operand_count - 2].value;
-    const lilac_tile_type *block = descriptor->type->element;
+/* A copy of a block under construction. */
+typedef struct block_copy {
+    const lilac_tile_op *op;
+    const lilac_tile_type *block, *memory;
     lilac_box box;
-    shared_place to = {0}, signal = {0};
-    if (!is_map(l, descriptor) || !lilac_engine_box(&box, block)) {
-        return lilac_lower_unsupported(l, "its descriptor is not a parameter, or has no blocks of "
-                                          "rank 2 with rows of 32 bytes or more");
+    shared_place place;
+    lilac_simt_tensor_copy copy; /* predicate, map, rank, mbarrier */
+    lilac_simt_instruction
+        like; /* the opcode, the operation of a reduction, the mbarrier's offset */
+    lilac_simt_value coordinates[LILAC_TENSOR_RANK]; /* of the block's first element */
+} block_copy;
+
+/* Does each box of the memory have the places that a copy of it accesses? With the boxes' numbers of
+ * elements powers of two, this is a matter of the unit vectors: those within a box are at the swizzled
+ * number of the element, the others at multiples of a box. */
+static bool has_boxes(const block_copy *b) {
+    const uint32_t bytes = lilac_tile_element_bits(b->block) / 8;
+    const lilac_tensor_swizzle swizzle = lilac_tensor_swizzle_of(b->box.swizzle_bytes);
+    uint64_t box_bytes = bytes, stride = 1;
+    bool good = b->memory->layout != NULL && b->memory->rank == b->block->rank;
+    for (uint32_t d = 0; good && d < b->block->rank; d++) {
+        good = b->memory->shape[d] == b->block->shape[d];
+        box_bytes *= b->box.sizes[d];
     }
-    if (!has_box_layout(l, &box, block, memory->type)) {
+    for (uint32_t d = b->block->rank; good && d-- > 0;) {
+        for (int64_t k = 1; good && k < b->block->shape[d]; k *= 2) {
+            int64_t coordinates[LILAC_MAX_RANK] = {0};
+            uint64_t offset = 0;
+            lilac_reason why;
+            coordinates[d] = k;
+            good = lilac_lower_memory_offset(b->memory->layout, coordinates, &offset, &why) &&
+                   (k < b->box.sizes[d]
+                        ? offset * bytes ==
+                              lilac_tensor_swizzle_apply(swizzle, stride * (uint64_t)k * bytes)
+                        : offset * bytes % box_bytes == 0);
+        }
+        stride *= b->box.sizes[d];
+    }
+    return good;
+}
+
+static bool find_block(lilac_lowering *l, block_copy *b, const lilac_tile_value *memory) {
+    const lilac_tile_value *descriptor = b->op->operands[0].value;
+    b->block = descriptor->type->element;
+    b->memory = memory->type;
+    if (!is_map(l, descriptor)) {
+        return lilac_lower_unsupported(l, "its descriptor is not a parameter");
+    }
+    if (!lilac_engine_box(&b->box, b->block)) {
+        return lilac_lower_unsupported(l,
+                                       "tensor copies move blocks of rank 1 to %d with rows of "
+                                       "16 bytes or more",
+                                       LILAC_TENSOR_RANK);
+    }
+    if (!has_boxes(b)) {
         return lilac_lower_unsupported(
             l, "its memory does not have the layout of nvmma_shared with %u bytes of swizzle",
-            box.swizzle_bytes);
+            b->box.swizzle_bytes);
     }
-    if (!find_place(l, memory, &to) || !find_place(l, barrier, &signal)) {
+    b->copy.map = lilac_lower_get(l, &l->values[descriptor->id], 0);
+    b->copy.rank = b->block->rank;
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        b->coordinates[d] = lilac_lower_get(l, lilac_lower_operand(l, b->op, 1 + d), 0);
+    }
+    return find_place(l, memory, &b->place);
+}
+
+static void put_copy(lilac_lowering *l, block_copy *b, const int64_t *first) {
+    const uint32_t rank = b->block->rank;
+    uint64_t offset = 0;
+    lilac_reason why;
+    (void)lilac_lower_memory_offset(b->memory->layout, first, &offset, &why); /* has_boxes */
+    lilac_simt_instruction like = b->like;
+    like.immediate = b->place.offset + (int64_t)(offset * (lilac_tile_element_bits(b->block) / 8));
+    like.shared_begin = b->place.begin;
+    like.shared_end = b->place.end;
+    for (uint32_t d = 0; d < rank; d++) {
+        b->copy.coordinates[rank - 1 - d] =
+            lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, b->coordinates[d],
+                           lilac_lower_integer(l, LILAC_SIMT_I32, first[d]));
+    }
+    b->copy.shared = b->place.address;
+    lilac_simt_build_tensor_copy(&l->builder, &like, &b->copy);
+}
+
+/* One copy for each box of the block. */
+static void put_copies(lilac_lowering *l, block_copy *b) {
+    int64_t first[LILAC_TENSOR_RANK] = {0};
+    for (uint32_t d = 0; d < b->block->rank;) {
+        put_copy(l, b, first);
+        for (d = 0; d < b->block->rank; d++) { /* the next box; d = rank: there is none */
+            const uint32_t k = b->block->rank - 1 - d;
+            first[k] += b->box.sizes[k];
+            if (first[k] < b->block->shape[k]) {
+                break;
+            }
+            first[k] = 0;
+        }
+    }
+}
+
+static bool lower_load(lilac_lowering *l, const lilac_tile_op *op) {
+    const uint32_t n = op->operand_count; /* descriptor coordinates barrier memory predicate */
+    block_copy b = {.op = op, .like = {.code = LILAC_SIMT_OP_CP_TENSOR_LOAD}};
+    shared_place signal = {0};
+    if (!find_block(l, &b, op->operands[n - 2].value) ||
+        !find_place(l, op->operands[n - 3].value, &signal)) {
         return false;
     }
-    const lilac_lower_value *row = lilac_lower_operand(l, op, 1),
-                            *column = lilac_lower_operand(l, op, 2);
     lilac_lower_barrier(l);
-    lilac_simt_tensor_copy copy = {.shared = to.address,
-                                   .predicate = elect(l, op->operands[op->operand_count - 1].value),
-                                   .map = lilac_lower_get(l, &l->values[descriptor->id], 0),
-                                   .rank = 2,
-                                   .mbarrier = signal.address};
-    copy.coordinates[1] = lilac_lower_get(l, row, 0);
-    for (uint32_t i = 0; i < box.copies; i++) {
-        const uint32_t bytes = box.rows * box.swizzle_bytes;
-        copy.coordinates[0] = lilac_simt_op2(
-            &l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, lilac_lower_get(l, column, 0),
-            lilac_lower_integer(l, LILAC_SIMT_I32, (int64_t)i * box.columns));
-        lilac_simt_instruction like = {.code = LILAC_SIMT_OP_CP_TENSOR_LOAD,
-                                       .immediate = to.offset + (int64_t)i * bytes,
-                                       .shared_begin = to.begin,
-                                       .shared_end = to.end};
-        like.payload.bulk.mbarrier = (int32_t)signal.offset;
-        lilac_simt_build_tensor_copy(&l->builder, &like, &copy);
+    b.copy.predicate = elect(l, op->operands[n - 1].value);
+    b.copy.mbarrier = signal.address;
+    b.like.payload.bulk.mbarrier = (int32_t)signal.offset;
+    put_copies(l, &b);
+    return true;
+}
+
+/* The operation of a reduction on such elements. False: there is none. */
+static bool find_reduction(const lilac_tile_op *op, const lilac_tile_type *element,
+                           uint8_t *detail) {
+    static const struct {
+        const char *kind;
+        lilac_simt_atomic atomic;
+        bool extreme, bits;
+    } rows[] = {{"add", LILAC_SIMT_ATOMIC_ADD, false, false},
+                {"min", LILAC_SIMT_ATOMIC_MIN_S, true, false},
+                {"max", LILAC_SIMT_ATOMIC_MAX_S, true, false},
+                {"and", LILAC_SIMT_ATOMIC_AND, false, true},
+                {"or", LILAC_SIMT_ATOMIC_OR, false, true},
+                {"xor", LILAC_SIMT_ATOMIC_XOR, false, true}};
+    const char *kind = lilac_tile_find_text(&op->attributes, "kind");
+    const lilac_scalar scalar = element->scalar;
+    const bool half = scalar == LILAC_F16 || scalar == LILAC_BF16;
+    const bool integer = scalar == LILAC_I32 || scalar == LILAC_I64;
+    for (size_t i = 0; kind != NULL && i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(kind, rows[i].kind) == 0) {
+            *detail = (uint8_t)rows[i].atomic;
+            if (rows[i].extreme && integer && element->sign != 's') { /* MIN_U, MAX_U */
+                *detail =
+                    (uint8_t)(rows[i].atomic + LILAC_SIMT_ATOMIC_MIN_U - LILAC_SIMT_ATOMIC_MIN_S);
+            }
+            return integer || (half && !rows[i].bits) ||
+                   (scalar == LILAC_F32 && rows[i].atomic == LILAC_SIMT_ATOMIC_ADD);
+        }
     }
+    return false;
+}
+
+static bool lower_store(lilac_lowering *l, const lilac_tile_op *op) {
+    block_copy b = {.op = op, .like = {.code = LILAC_SIMT_OP_CP_TENSOR_STORE}};
+    const lilac_tile_type *block = op->operands[0].value->type->element;
+    if (op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_REDUCE) {
+        b.like.code = LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+        if (!find_reduction(op, lilac_tile_element(block), &b.like.detail)) {
+            return lilac_lower_unsupported(
+                l, "tensor copies combine integers of 32 and 64 bits, add f16, bf16 and f32, and "
+                   "have minima and maxima of f16 and bf16");
+        }
+    }
+    if (!find_block(l, &b, op->operands[op->operand_count - 1].value)) {
+        return false;
+    }
+    lilac_lower_barrier(l);
+    b.copy.predicate = elect(l, NULL);
+    put_copies(l, &b);
+    lilac_simt_bulk_commit(&l->builder);
+    return true;
+}
+
+bool lilac_lower_tensor_copy(lilac_lowering *l, const lilac_tile_op *op) {
+    return op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL ? lower_load(l, op)
+                                                                         : lower_store(l, op);
+}
+
+/* The barrier behind the wait orders what the other threads write to the memory next. With the
+ * attribute lilac.written the stores have written global memory, not only read shared memory. */
+bool lilac_lower_tensor_store_wait(lilac_lowering *l, const lilac_tile_op *op) {
+    const bool written = lilac_tile_find(&op->attributes, "lilac.written") != NULL;
+    lilac_simt_bulk_wait(
+        &l->builder, (uint32_t)lilac_tile_find_integer(&op->attributes, "pendings", 0), !written);
+    lilac_lower_barrier(l);
     return true;
 }
