@@ -12,6 +12,7 @@ f32 or f64 (rows chosen at random). TFLOP/s are medians. Exit status 1 when a re
 import argparse
 import ctypes
 import importlib.util
+import math
 import pathlib
 import re
 import statistics
@@ -161,11 +162,15 @@ def cases(torch, kernels):
 class Loaded:
     """A kernel that the driver launches, so that the host's time counts for neither compiler."""
 
-    def __init__(self, driver, case, cubin, shared, parameters, name):
+    def __init__(self, driver, case, cubin, shared, parameters, name, scratch_bytes=0):
+        import torch
         self.driver, self.shared, self.case = driver, shared, case
         self.function = driver.load(cubin, name)
         driver.allow_shared(self.function, self.shared)
         self.storage = [self.value(case.arguments[name]) for name in parameters] + list(SCRATCH)
+        if scratch_bytes:  # for each program
+            self.scratch = torch.empty(scratch_bytes * math.prod(case.grid), dtype=torch.uint8, device="cuda")
+            self.storage[-2] = self.value(self.scratch)
         self.threads = 32 * case.warps
 
     @staticmethod
@@ -185,7 +190,7 @@ def own(driver, lilac, text, case):
     """lilac's kernel for a text."""
     ptx, metadata, seconds = lilac.compile(case.name + ".ttir", text, case.warps, case.stages)
     cubin, registers, spills, _, warnings = assemble(bundled_ptxas(), "sm_90a", ptx)
-    made = Loaded(driver, case, cubin, metadata["shared"], *parameters_of(text))
+    made = Loaded(driver, case, cubin, metadata["shared"], *parameters_of(text), metadata["global_scratch_size"])
     made.registers, made.spills, made.seconds = registers, spills, seconds
     made.warnings = [line for line in warnings if "(C75" in line]
     return made

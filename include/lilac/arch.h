@@ -24,6 +24,7 @@ typedef enum lilac_feature {
     LILAC_HAS_BF16_ARITHMETIC = 1 << 7, /* add/sub/mul.bf16; fma.bf16 is older */
     LILAC_HAS_F8_CONVERSIONS = 1 << 8,  /* cvt to and from e4m3x2, e5m2x2 */
     LILAC_HAS_TENSOR_MEMORY = 1 << 9,
+    LILAC_HAS_TENSOR_MAPS = 1 << 11, /* kernels make tensor maps: tensormap.replace */
     LILAC_HAS_BF16_ATOMICS = 1 << 10 /* atom and red .add.noftz.bf16, .bf16x2 */
 } lilac_feature;
 

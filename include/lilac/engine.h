@@ -140,18 +140,23 @@ lilac_engine_decompose_dots(lilac_tile_module *module, const lilac_target *targe
 LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module *module,
                                                               const lilac_target *target,
                                                               bool *changed);
-/* How tensor copies move a block of a descriptor: `copies` boxes of rows x columns elements, along the columns.
- * The memory has the layout of #ttg.nvmma_shared with that swizzle, not transposed. */
+/* How tensor copies move a block of a descriptor: boxes of `sizes` elements, as many as the block has. The
+ * memory has the layout of #ttg.nvmma_shared with that swizzle, not transposed. */
 typedef struct lilac_box {
-    uint32_t swizzle_bytes; /* 32, 64, 128 */
-    uint32_t rows, columns; /* of one copy */
-    uint32_t copies;
+    uint32_t rank;          /* of the block */
+    uint32_t swizzle_bytes; /* 32, 64, 128; 0: none */
+    uint32_t sizes[5];      /* of one copy, in the order of the block's dimensions: at most 256 */
 } lilac_box;
-/* False: tensor copies do not move blocks of this type (a tensor type without a layout): other ranks than 2,
- * rows of less than 32 bytes, more than 256 rows. */
+/* The swizzle is that of the block's encoding, if it is an #ttg.nvmma_shared, else the widest that rows and
+ * columns fill. False: tensor copies do not move blocks of this type: ranks above 5, rows of less than 16
+ * bytes, elements of other sizes than 8, 16, 32 and 64 bits, or sizes that are no powers of two. */
 LILAC_API bool lilac_engine_box(lilac_box *box, const lilac_tile_type *block);
-/* Turns the remaining loads with a lilac.tensor_box into tensor copies that the block waits for, and removes the
- * parts of descriptors that are tensor maps from the parameters. After pipeline_loops. Linear in the size of
+/* The block's element type as tensormap.replace.elemtype of the PTX ISA numbers it, which Triton's launcher
+ * expects, too. The host's numbers (tensor_map.h) differ for f64 and bf16. */
+LILAC_API uint32_t lilac_engine_box_element(const lilac_tile_type *block);
+/* Turns the remaining loads with a lilac.tensor_box into tensor copies that the block waits for, and
+ * tt.descriptor_store and tt.descriptor_reduce into tensor copies; makes the tensor maps of descriptors of the
+ * kernel; removes the parts of descriptors that are tensor maps from the parameters. After pipeline_loops. Linear in the size of
  * the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_copy_boxes(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);

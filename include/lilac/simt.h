@@ -52,12 +52,21 @@
  *
  * A bulk load signals its completion at an mbarrier: it writes shared memory at any time before the
  * mbarrier's current phase completes. A tensor copy moves a box of the tensor that a tensor map
- * describes (tensor_map.h). Maps are parameters of the kernel. The first coordinate is that of the
- * contiguous dimension:
+ * describes (tensor_map.h). Maps are parameters of the kernel, or in its scratch memory. The first
+ * coordinate is that of the contiguous dimension:
  *
  *     mbarrier.expect [%full], %first, (%box_bytes)
  *     cp.tensor.load [%s], %first, (%map, %column, %row, %full)   ┐ no thread reads or writes the box's
  *     mbarrier.wait [%full], (%parity)                            ┘ bytes at %s
+ *
+ * A kernel makes a map in shared memory and publishes it. One warp copies it, and the thread that starts
+ * the copies acquires it. A map may be published again when no copy that uses it is incomplete:
+ *
+ *     tensor_map.set [%s], %first, (%address, %columns, %rows, %row_bytes) {element = f16, …}
+ *     warp_barrier
+ *     tensor_map.publish [%s], %first_warp, (%map)
+ *     tensor_map.acquire %first_warp, %map
+ *     cp.tensor.store [%s], %first, (%map, %column, %row)
  *
  * A multicast load copies the box to several blocks of the cluster. Bit k of its last operand, an i32,
  * names the block of rank k. In each block of the mask the box is written at the same shared
@@ -280,6 +289,7 @@ typedef enum lilac_simt_payload_family {
     LILAC_SIMT_PAYLOAD_BULK,       /* cp.bulk.…, cp.tensor.… */
     LILAC_SIMT_PAYLOAD_MATRIX,     /* mma, wgmma */
     LILAC_SIMT_PAYLOAD_WGMMA_WAIT, /* wgmma.wait */
+    LILAC_SIMT_PAYLOAD_TENSOR_MAP, /* tensor_map.set */
     LILAC_SIMT_PAYLOAD_COUNT
 } lilac_simt_payload_family;
 
@@ -307,7 +317,14 @@ typedef struct lilac_simt_bulk_payload {
     bool multicast;   /* cp.tensor.load: the last operand is a mask of blocks */
 } lilac_simt_bulk_payload;
 
+/* What of a tensor map is known when the kernel is compiled (tensor_map.h). All element strides are 1. */
+typedef struct lilac_simt_tensor_map_payload {
+    uint8_t element, swizzle, fill; /* lilac_tensor_element, lilac_tensor_swizzle, lilac_tensor_fill */
+    uint16_t box[5];                /* elements; of dimensions that the map does not have: 0 */
+} lilac_simt_tensor_map_payload;
+
 union lilac_simt_payload {
+    lilac_simt_tensor_map_payload tensor_map;
     lilac_simt_bulk_payload bulk;
     lilac_simt_copy_payload copy;
     lilac_simt_matrix_payload matrix;
@@ -380,6 +397,7 @@ typedef struct lilac_simt_kernel {
     lilac_simt_parameter *parameters;
     uint32_t num_warps, num_ctas;
     uint32_t shared_bytes;
+    uint32_t scratch_bytes; /* of global memory for each program (global_scratch); 0: none */
     uint32_t min_blocks; /* minimum of resident blocks (.minnctapersm); 0: none */
     bool no_contraction; /* fmul and fadd must not be contracted to ffma */
     lilac_simt_body *body;
@@ -539,7 +557,8 @@ LILAC_API void lilac_simt_bulk_load(lilac_simt_builder *b, lilac_simt_value shar
  * annotations of shared memory. */
 typedef struct lilac_simt_tensor_copy {
     lilac_simt_value shared, predicate; /* predicate 0: none */
-    lilac_simt_value map;               /* a parameter's value */
+    lilac_simt_value map;               /* a parameter's value, or the address of a map in scratch
+                                           memory */
     uint32_t rank;
     lilac_simt_value coordinates[5];
     lilac_simt_value mbarrier; /* of a load */
@@ -552,6 +571,21 @@ LILAC_API void lilac_simt_build_tensor_copy(lilac_simt_builder *b,
  * its groups have not written global memory or, with `read`, have not read shared memory. */
 LILAC_API void lilac_simt_bulk_commit(lilac_simt_builder *b);
 LILAC_API void lilac_simt_bulk_wait(lilac_simt_builder *b, uint32_t groups, bool read);
+/* Writes a tensor map of that rank to shared memory: the address of the tensor (i64), its sizes and its
+ * strides in bytes (i64), those of dimension 0 or 1 first. `like` holds the payload and the annotations of
+ * shared memory. */
+LILAC_API void lilac_simt_tensor_map_set(lilac_simt_builder *b, const lilac_simt_instruction *like,
+                                         lilac_simt_value shared, lilac_simt_value predicate,
+                                         uint32_t rank, lilac_simt_value address,
+                                         const lilac_simt_value *sizes,
+                                         const lilac_simt_value *strides);
+/* Copies it to global memory, and makes it visible to tensor copies. */
+LILAC_API void lilac_simt_tensor_map_publish(lilac_simt_builder *b,
+                                             const lilac_simt_instruction *like,
+                                             lilac_simt_value shared, lilac_simt_value predicate,
+                                             lilac_simt_value map);
+LILAC_API void lilac_simt_tensor_map_acquire(lilac_simt_builder *b, lilac_simt_value predicate,
+                                             lilac_simt_value map);
 /* Fetches a tensor map, a parameter's value, before copies use it. */
 LILAC_API void lilac_simt_prefetch_tensor_map(lilac_simt_builder *b, lilac_simt_value map);
 /* The memory for which a fence makes the thread's ordinary stores visible to the async proxy. */

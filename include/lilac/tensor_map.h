@@ -74,7 +74,7 @@ typedef struct lilac_tensor_map {
 } lilac_tensor_map;
 
 /* The limits above. False after an error of id `tensor-map` that names `what` (a parameter), the
- * field, its value and what is allowed. */
+ * field, its value and what is allowed; the context may be NULL. */
 LILAC_API LILAC_MUST_USE bool lilac_tensor_map_check(lilac_context *context,
                                                      const lilac_tensor_map *map, const char *what);
 LILAC_API uint32_t lilac_tensor_element_bytes(lilac_tensor_element element);

@@ -2,14 +2,15 @@
  * passes, as one line of JSON.
  *
  * Triton's launcher reads these keys: name, shared, num_warps, num_ctas, cluster_dims, tmem_size,
- * tensordesc_meta, and the sizes and alignments of scratch memory. lilac's kernels need no scratch memory
- * in global memory and no tensor memory, so these are 0. Tensor descriptors are parameters of numbers
+ * tensordesc_meta, and the sizes and alignments of scratch memory. lilac's kernels keep tensor maps in scratch
+ * memory in global memory, and need no profile scratch and no tensor memory, so these are 0. Tensor descriptors are parameters of numbers
  * and pointers, which Triton's launcher passes where tensordesc_meta is empty. The remaining
  * conversions between layouts, each with its price and its neighbours, and the plans of the
  * accesses to global memory are statistics for people.
  */
 #include <lilac/driver.h>
 #include <lilac/engine.h>
+#include <lilac/tensor_map.h>
 
 #include <string.h>
 
@@ -51,14 +52,6 @@ static void put_parameters(lilac_text *out, const lilac_tile_function *function)
     lilac_text_clear(&type);
 }
 
-/* The element type as tensormap.replace.elemtype of the PTX ISA numbers it, which Triton's launcher expects. */
-static uint32_t element_type(lilac_scalar scalar) {
-    static const uint8_t types[LILAC_SCALAR_COUNT] = {
-        [LILAC_I8] = 0,  [LILAC_I16] = 1, [LILAC_I32] = 2, [LILAC_I64] = 4,
-        [LILAC_F16] = 6, [LILAC_F32] = 7, [LILAC_F64] = 9, [LILAC_BF16] = 10};
-    return types[scalar]; /* 8-bit floats: bytes */
-}
-
 /* tensordesc_meta: for each descriptor from the host, what its tensor map needs, or null: its parts are passed.
  * Empty: the parts of all are passed. */
 static void put_maps(lilac_text *out, const lilac_tile_function *function) {
@@ -81,12 +74,15 @@ static void put_maps(lilac_text *out, const lilac_tile_function *function) {
             lilac_text_puts(out, "null");
             continue;
         }
-        const uint32_t swizzle = box.swizzle_bytes == 128 ? 3 : box.swizzle_bytes == 64 ? 2 : 1;
         lilac_text_printf(out,
                           "{\"swizzle\": %u, \"elem_size\": %u, \"elem_type\": %u, "
-                          "\"block_size\": [%u, %u], \"fp4_padded\": false}",
-                          swizzle, lilac_tile_element_bits(block) / 8,
-                          element_type(lilac_tile_element(block)->scalar), box.rows, box.columns);
+                          "\"block_size\": [",
+                          lilac_tensor_swizzle_of(box.swizzle_bytes),
+                          lilac_tile_element_bits(block) / 8, lilac_engine_box_element(block));
+        for (uint32_t d = 0; d < box.rank; d++) {
+            lilac_text_printf(out, d == 0 ? "%u" : ", %u", box.sizes[d]);
+        }
+        lilac_text_puts(out, "], \"fp4_padded\": false}");
     }
     lilac_text_char(out, ']');
 }
@@ -204,13 +200,14 @@ static void put_kernel(lilac_text *out, const lilac_context *context, lilac_tile
     } else {
         lilac_text_puts(out, ", \"shared\": null");
     }
+    const uint32_t scratch = kernel != NULL ? kernel->scratch_bytes : 0;
     lilac_text_printf(out,
                       ", \"num_warps\": %u, \"num_ctas\": %u, \"num_stages\": %u"
                       ", \"warp_size\": %u, \"cluster_dims\": [%u, 1, 1], \"tmem_size\": 0"
-                      ", \"global_scratch_size\": 0, \"global_scratch_align\": 1"
+                      ", \"global_scratch_size\": %u, \"global_scratch_align\": %u"
                       ", \"profile_scratch_size\": 0, \"profile_scratch_align\": 1",
                       target->num_warps, target->num_ctas, target->num_stages,
-                      target->arch->warp_size, target->num_ctas);
+                      target->arch->warp_size, target->num_ctas, scratch, scratch > 0 ? 128u : 1u);
     put_maps(out, function);
     put_parameters(out, function);
     put_conversions(out, context, function, target);

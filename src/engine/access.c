@@ -136,6 +136,7 @@ const lilac_tile_value *lilac_engine_pointer_root(const lilac_tile_value *pointe
         case LILAC_TILE_OP_TT_TRANS:
         case LILAC_TILE_OP_TT_BITCAST:
         case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+        case LILAC_TILE_OP_TT_MAKE_TENSOR_DESCRIPTOR:
             pointer = op->operands[0].value;
             break;
         default:

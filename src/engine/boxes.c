@@ -1,4 +1,4 @@
-/* Blocks of tensor descriptors in shared memory, and the tensor copies that fill it.
+/* Blocks of tensor descriptors in shared memory, and the tensor copies that fill and store it.
  *
  * A descriptor that the host makes is a parameter. Where lilac copies its blocks, the launcher
  * passes a tensor map (tensor_map.h), which has the base address, the shape, the strides and what
@@ -10,80 +10,51 @@
  *
  * This is the memory of #ttg.nvmma_shared, which wgmma reads. */
 #include "boxes.h"
+#include "descriptors.h"
 
-#include <lilac/tile_loops.h>
-
-enum { MOST_ROWS = 256, LEAST_ROWS = 8, MOST_SWIZZLE = 128, LEAST_SWIZZLE = 32 };
+enum { MOST_SIZE = 256, LEAST_ROWS = 8, MOST_SWIZZLE = 128, LEAST_SWIZZLE = 32, LEAST_BYTES = 16 };
 
 static bool is_power(int64_t size) {
     return size > 0 && (size & (size - 1)) == 0;
 }
 
+/* The widest swizzle of rows of so many bytes whose pattern the rows of one copy fill. */
+static uint32_t widest_swizzle(const lilac_tile_type *block, uint64_t bytes) {
+    int64_t rows = 1;
+    for (uint32_t d = 0; d + 1 < block->rank; d++) {
+        rows *= min_i64(block->shape[d], MOST_SIZE);
+    }
+    if (rows < LEAST_ROWS || bytes < LEAST_SWIZZLE) {
+        return 0;
+    }
+    return bytes < MOST_SWIZZLE ? (uint32_t)bytes : MOST_SWIZZLE;
+}
+
 bool lilac_engine_box(lilac_box *box, const lilac_tile_type *block) {
-    if (block->rank != 2 || lilac_tile_element(block)->kind != LILAC_TILE_SCALAR ||
-        !is_power(block->shape[0]) || !is_power(block->shape[1])) {
+    if (block->rank == 0 || block->rank > DESCRIPTOR_MOST_RANK ||
+        lilac_tile_element(block)->kind != LILAC_TILE_SCALAR) {
         return false;
     }
-    const uint32_t bits = lilac_tile_element_bits(block);
-    const uint64_t bytes = (uint64_t)block->shape[1] * bits / 8;
-    if ((bits != 8 && bits != 16 && bits != 32) || bytes < LEAST_SWIZZLE ||
-        block->shape[0] < LEAST_ROWS || block->shape[0] > MOST_ROWS) {
+    const uint32_t bits = lilac_tile_element_bits(block), last = block->rank - 1;
+    const uint64_t bytes = (uint64_t)block->shape[last] * bits / 8;
+    const lilac_encoding *encoding = block->encoding;
+    if ((bits != 8 && bits != 16 && bits != 32 && bits != 64) || bytes < LEAST_BYTES) {
         return false;
     }
-    box->swizzle_bytes = bytes < MOST_SWIZZLE ? (uint32_t)bytes : MOST_SWIZZLE;
-    box->rows = (uint32_t)block->shape[0];
-    box->columns = box->swizzle_bytes * 8 / bits;
-    box->copies = (uint32_t)(bytes / box->swizzle_bytes);
-    return true;
-}
-
-/* ---- which descriptors -------------------------------------------------------------------- */
-
-static void find_product(void *data, lilac_tile_op *op) {
-    bool *found = data;
-    *found |= op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TT_DOT_SCALED;
-}
-
-/* Is the operation in an scf.for with a matrix product? */
-static bool is_in_product_loop(const lilac_tile_op *op) {
-    bool found = false;
-    for (op = op->parent->parent->parent; op != NULL && !found; op = op->parent->parent->parent) {
-        if (op->code == LILAC_TILE_OP_SCF_FOR) {
-            lilac_tile_walk(op->regions[0], find_product, &found);
-        }
-        if (op->parent == NULL) {
-            break;
-        }
+    *box = (lilac_box){.rank = block->rank, .swizzle_bytes = widest_swizzle(block, bytes)};
+    if (encoding != NULL && encoding->kind == LILAC_ENCODING_NVMMA_SHARED) {
+        box->swizzle_bytes = encoding->as.nvmma_shared.swizzling_byte_width;
     }
-    return found;
-}
-
-static bool is_whole_load(const lilac_tile_use *use, const lilac_tile_type *block) {
-    const lilac_tile_op *op = use->op;
-    if (op->code != LILAC_TILE_OP_TT_DESCRIPTOR_LOAD || use->index != 0) {
-        return false;
-    }
-    const lilac_tile_type *type = op->results[0].type;
-    return type->layout == NULL && type->rank == block->rank && type->shape[0] == block->shape[0] &&
-           type->shape[1] == block->shape[1];
-}
-
-bool lilac_box_is_copied(const lilac_tile_value *parameter, const lilac_target *target) {
-    lilac_box box;
-    bool products = false;
-    if (parameter->type->kind != LILAC_TILE_DESCRIPTOR || target->num_ctas != 1 ||
-        !lilac_arch_has(target->arch, LILAC_HAS_TMA | LILAC_HAS_WGMMA) ||
-        !lilac_engine_box(&box, parameter->type->element) ||
-        (uint64_t)box.rows * box.swizzle_bytes * box.copies > target->arch->shared_bytes / 2) {
-        return false;
-    }
-    for (const lilac_tile_use *use = parameter->uses; use != NULL; use = use->next) {
-        if (!is_whole_load(use, parameter->type->element)) {
+    for (uint32_t d = 0; d < block->rank; d++) {
+        if (!is_power(block->shape[d])) {
             return false;
         }
-        products = products || is_in_product_loop(use->op);
+        box->sizes[d] = (uint32_t)min_i64(block->shape[d], MOST_SIZE);
     }
-    return products;
+    if (box->swizzle_bytes > 0) {
+        box->sizes[last] = min_u32(box->sizes[last], box->swizzle_bytes * 8 / bits);
+    }
+    return box->sizes[last] * bits / 8 >= LEAST_BYTES;
 }
 
 lilac_tile_value *lilac_box_of(const lilac_tile_op *load) {
@@ -114,16 +85,16 @@ static const lilac_tile_type *memory_of(lilac_tile_module *module, const lilac_e
     return lilac_tile_memory(module, &memory);
 }
 
-const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_value *box) {
-    const lilac_tile_type *block = box->op->operands[0].value->type->element;
+const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_type *tensor) {
     lilac_encoding encoding;
-    lilac_box shape;
-    if (!lilac_engine_box(&shape, block)) {
+    lilac_box box;
+    if (!lilac_engine_box(&box, tensor)) {
         return NULL;
     }
-    lilac_encoding_nvmma_shared(&encoding, 2, shape.swizzle_bytes, false,
-                                lilac_tile_element_bits(block), false);
-    return memory_of(module, &encoding, lilac_tile_element(block)->scalar, 2, block->shape, 0);
+    lilac_encoding_nvmma_shared(&encoding, box.rank, box.swizzle_bytes, false,
+                                lilac_tile_element_bits(tensor), false);
+    return memory_of(module, &encoding, lilac_tile_element(tensor)->scalar, box.rank, tensor->shape,
+                     0);
 }
 
 /* ---- operations --------------------------------------------------------------------------- */
@@ -161,8 +132,7 @@ static void for_each(const lilac_emitter *e, lilac_tile_value *barriers, uint32_
     }
 }
 
-/* What threads have written to the memory before is ordered before the copies. */
-static void put_fence(const lilac_emitter *e) {
+void lilac_box_fence(const lilac_emitter *e) {
     const lilac_tile_attribute cluster = {.kind = LILAC_TILE_ATTR_BOOL,
                                           .name =
                                               lilac_intern_string(e->module->context, "bCluster"),
@@ -173,7 +143,7 @@ static void put_fence(const lilac_emitter *e) {
 
 lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t count,
                                           uint32_t arrivals) {
-    put_fence(e);
+    lilac_box_fence(e);
     lilac_tile_value *barriers =
         lilac_emit(e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, barrier_type(e, count), 0, NULL)->results;
     for_each(e, barriers, count, LILAC_TILE_OP_TTNG_INIT_BARRIER, arrivals);
@@ -204,6 +174,34 @@ void lilac_box_start(const lilac_emitter *e, lilac_tile_value *box, lilac_tile_v
     operands[n++] = memory;
     operands[n++] = predicate;
     (void)lilac_emit(e, LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL, NULL, n, operands);
+}
+
+void lilac_box_store(const lilac_emitter *e, const lilac_tile_op *store, lilac_tile_value *memory) {
+    const bool reduces = store->code == LILAC_TILE_OP_TT_DESCRIPTOR_REDUCE;
+    lilac_tile_value *operands[LILAC_MAX_RANK + 2] = {store->operands[0].value};
+    uint32_t n = 1;
+    for (uint32_t i = 2; i < store->operand_count; i++) {
+        operands[n++] = store->operands[i].value; /* the coordinates */
+    }
+    operands[n++] = memory;
+    lilac_tile_op *op = lilac_emit(e,
+                                   reduces ? LILAC_TILE_OP_TTNG_ASYNC_TMA_REDUCE
+                                           : LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_LOCAL_TO_GLOBAL,
+                                   NULL, n, operands);
+    if (reduces) {
+        lilac_emit_keyword(e, op, "kind", lilac_tile_find_text(&store->attributes, "kind"));
+    }
+}
+
+void lilac_box_wait_for_stores(const lilac_emitter *e, bool written) {
+    lilac_tile_op *wait = lilac_emit(e, LILAC_TILE_OP_TTNG_ASYNC_TMA_STORE_WAIT, NULL, 0, NULL);
+    lilac_emit_attribute(e, wait, "pendings", 0);
+    if (written) {
+        const lilac_tile_attribute mark = {
+            .kind = LILAC_TILE_ATTR_UNIT,
+            .name = lilac_intern_string(e->module->context, "lilac.written")};
+        lilac_tile_set_attribute(e->module, &wait->attributes, &mark);
+    }
 }
 
 void lilac_box_wait(const lilac_emitter *e, lilac_tile_value *barrier, lilac_tile_value *parity) {

@@ -1,19 +1,31 @@
-/* Blocks of tensor descriptors in shared memory, and the tensor copies that fill it (boxes.c).
+/* Blocks of tensor descriptors in shared memory, and the tensor copies that fill and store it (boxes.c).
  * Private to the engine. */
 #ifndef LILAC_ENGINE_BOXES_H
 #define LILAC_ENGINE_BOXES_H
 
 #include "emit.h"
 
-/* Do tensor copies execute all accesses through this parameter, a descriptor? All of them are loads
- * of whole blocks, and one is in a loop with a matrix product. A block takes at most half of the
- * shared memory: the rest is for what is there at the same time. */
-bool lilac_box_is_copied(const lilac_tile_value *parameter, const lilac_target *target);
+/* ---- mapped_descriptors.c ----------------------------------------------------------------- */
+
+/* Do tensor copies execute all accesses through this descriptor, a parameter or the result of a
+ * tt.make_tensor_descriptor that can move into the function's first block? A block takes at most half of the shared
+ * memory: the rest is for what is there at the same time. */
+bool lilac_descriptor_is_mapped(const lilac_tile_function *function,
+                                const lilac_tile_value *descriptor, const lilac_target *target);
+/* Moves such an operation out of all loops and branches into the function's first block. */
+void lilac_descriptor_hoist(lilac_tile_op *maker);
+/* Do tensor copies execute this tt.descriptor_reduce? Sets whether it is a minimum or maximum of f16 or
+ * bf16, which no atomic operation computes. */
+bool lilac_box_reduces(const lilac_tile_op *reduce, bool *extreme);
+
+/* ---- boxes.c ------------------------------------------------------------------------------ */
+
 /* The box that a load reads: its operand, a lilac.tensor_box; NULL: the load reads through
  * pointers. */
 lilac_tile_value *lilac_box_of(const lilac_tile_op *load);
-/* The memory that the copies of a block write: one buffer, mutable. */
-const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_value *box);
+/* The memory of a block with the shape of this tensor, whose dimensions of size 1 may be others than the
+ * block's: one buffer, mutable. */
+const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_type *tensor);
 
 /* `count` mbarriers that complete a phase with this number of arrivals (1 to 2^20 - 1) and the bytes that
  * they announce; removes them, where no thread waits any more. */
@@ -29,6 +41,12 @@ void lilac_box_expect(const lilac_emitter *e, lilac_tile_value *barrier, uint64_
 /* Starts the copy of a box to memory. */
 void lilac_box_start(const lilac_emitter *e, lilac_tile_value *box, lilac_tile_value *memory,
                      lilac_tile_value *barrier, lilac_tile_value *predicate);
+/* Starts the copy of memory that the store or reduction (tt.descriptor_store, _reduce) names. */
+void lilac_box_store(const lilac_emitter *e, const lilac_tile_op *store, lilac_tile_value *memory);
+/* What threads have written to shared memory before is ordered before the copies behind it. */
+void lilac_box_fence(const lilac_emitter *e);
+/* Waits until all stores have read shared memory or, with `written`, have written global memory. */
+void lilac_box_wait_for_stores(const lilac_emitter *e, bool written);
 /* Waits until the phase of that parity (i32) is complete. */
 void lilac_box_wait(const lilac_emitter *e, lilac_tile_value *barrier, lilac_tile_value *parity);
 

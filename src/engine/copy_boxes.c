@@ -1,5 +1,6 @@
 /* copy_boxes: the loads of a tensor descriptor's blocks that pipeline_loops has left become tensor
- * copies, and the descriptors' parts leave the function.
+ * copies, and so do its stores (store_boxes.c). The operations that make descriptors make tensor maps
+ * (make_maps.c), and the parts of the others leave the function.
  *
  *     %t = lilac.tensor_box %d[%y, %x]               %bar = ttg.local_alloc            one mbarrier
  *     %a = tt.load %pointers, %mask, %zero, %t       ttng.init_barrier %bar, 1
@@ -13,13 +14,22 @@
  * nothing computes them any more. */
 #include "boxes.h"
 #include "descriptors.h"
+#include "make_maps.h"
+#include "store_boxes.h"
 
 #include <lilac/tile_loops.h>
 
-typedef struct copying {
-    lilac_tile_module *module;
-    bool changed;
-} copying;
+/* Has expand_descriptors put this parameter in front of the parts of its descriptor? Does a tensor
+ * copy execute this store? */
+static bool is_marked(const lilac_tile_attributes *attributes) {
+    return lilac_tile_find(attributes, "lilac.tensor_map") != NULL;
+}
+
+/* What the pass replaces in a function, in the order of the program. */
+typedef struct replaced {
+    lilac_tile_op **loads, **stores, **makers; /* NULL: they are counted only */
+    uint32_t load_count, store_count, maker_count;
+} replaced;
 
 static uint64_t bytes_of(const lilac_tile_type *type) {
     return (uint64_t)lilac_tile_element_count(type) * lilac_tile_element_bits(type) / 8;
@@ -27,7 +37,7 @@ static uint64_t bytes_of(const lilac_tile_type *type) {
 
 static void copy(lilac_tile_module *module, lilac_tile_op *load, lilac_tile_value *box) {
     const lilac_emitter e = {module, load};
-    const lilac_tile_type *type = lilac_box_memory(module, box);
+    const lilac_tile_type *type = lilac_box_memory(module, load->results[0].type);
     const lilac_tile_type *i1 = lilac_tile_scalar(module, LILAC_I1),
                           *i32 = lilac_tile_scalar(module, LILAC_I32);
     lilac_tile_value *memory =
@@ -47,20 +57,43 @@ static void copy(lilac_tile_module *module, lilac_tile_op *load, lilac_tile_valu
     lilac_tile_remove(load);
 }
 
-static void visit(copying *c, lilac_tile_region *region) {
-    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
-        for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
-            next = op->next;
-            for (uint32_t r = 0; r < op->region_count; r++) {
-                visit(c, op->regions[r]);
-            }
-            lilac_tile_value *box = lilac_box_of(op);
-            if (box != NULL) {
-                copy(c->module, op, box);
-                c->changed = true;
-            }
-        }
+static void add(lilac_tile_op **list, uint32_t *count, lilac_tile_op *op) {
+    if (list != NULL) {
+        list[*count] = op;
     }
+    ++*count;
+}
+
+static void list_op(void *data, lilac_tile_op *op) {
+    replaced *r = data;
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_LOAD:
+        if (lilac_box_of(op) != NULL) {
+            add(r->loads, &r->load_count, op);
+        }
+        break;
+    case LILAC_TILE_OP_TT_DESCRIPTOR_STORE:
+    case LILAC_TILE_OP_TT_DESCRIPTOR_REDUCE:
+        if (is_marked(&op->attributes)) {
+            add(r->stores, &r->store_count, op);
+        }
+        break;
+    case LILAC_TILE_OP_TT_MAKE_TENSOR_DESCRIPTOR:
+        add(r->makers, &r->maker_count, op);
+        break;
+    default:
+        break;
+    }
+}
+
+static void list_ops(replaced *r, lilac_arena *arena, const lilac_tile_function *f) {
+    *r = (replaced){0};
+    lilac_tile_walk(f->body, list_op, r);
+    r->loads = lilac_arena_array(arena, lilac_tile_op *, r->load_count + 1);
+    r->stores = lilac_arena_array(arena, lilac_tile_op *, r->store_count + 1);
+    r->makers = lilac_arena_array(arena, lilac_tile_op *, r->maker_count + 1);
+    r->load_count = r->store_count = r->maker_count = 0;
+    lilac_tile_walk(f->body, list_op, r);
 }
 
 /* ---- what nothing computes any more -------------------------------------------------------- */
@@ -86,11 +119,6 @@ static void remove_unused(lilac_tile_region *region) {
             }
         }
     }
-}
-
-/* Has expand_descriptors put this parameter in front of the parts of its descriptor? */
-static bool is_marked(const lilac_tile_attributes *attributes) {
-    return lilac_tile_find(attributes, "lilac.tensor_map") != NULL;
 }
 
 /* Removes the parts behind each tensor map from the parameters. What still uses one is passed on by
@@ -128,19 +156,35 @@ static bool has_maps(const lilac_tile_function *f) {
     return found;
 }
 
-bool lilac_engine_copy_boxes(lilac_tile_module *module, const lilac_target *target, bool *changed) {
-    (void)target;
-    copying c = {.module = module};
-    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
-        if (f->body != NULL && f->parameter_attributes != NULL && has_maps(f)) {
-            visit(&c, f->body);
-            lilac_engine_remove_unused_phis(module, f->body);
-            remove_unused(f->body);
-            remove_parts(f);
-            lilac_tile_number(f);
-            c.changed = true;
-        }
+static bool copy_function(lilac_tile_function *f, lilac_arena *arena, const lilac_target *target) {
+    replaced r;
+    list_ops(&r, arena, f);
+    const bool maps = f->parameter_attributes != NULL && has_maps(f);
+    if (!maps && r.load_count == 0 && r.store_count == 0) {
+        return false;
     }
-    *changed = c.changed;
+    for (uint32_t i = 0; i < r.load_count; i++) {
+        copy(f->module, r.loads[i], lilac_box_of(r.loads[i]));
+    }
+    lilac_store_boxes(f, r.stores, r.store_count, target);
+    for (uint32_t i = 0; i < r.maker_count; i++) {
+        lilac_make_map(f->module, r.makers[i]);
+    }
+    lilac_engine_remove_unused_phis(f->module, f->body);
+    remove_unused(f->body);
+    if (maps) {
+        remove_parts(f);
+    }
+    lilac_tile_number(f);
+    return true;
+}
+
+bool lilac_engine_copy_boxes(lilac_tile_module *module, const lilac_target *target, bool *changed) {
+    lilac_arena *arena = lilac_arena_create();
+    *changed = false;
+    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
+        *changed |= f->body != NULL && copy_function(f, arena, target);
+    }
+    lilac_arena_destroy(arena);
     return true;
 }

@@ -382,6 +382,16 @@ static void put_load(access *a) {
     lilac_tile_replace_uses(&a->op->results[0], reshape(a, loaded, result));
 }
 
+/* copy_boxes replaces a store or reduction that a tensor copy executes. */
+static void keep_store(const access *a, lilac_tile_value *source) {
+    const lilac_tile_attribute mark = {
+        .kind = LILAC_TILE_ATTR_UNIT,
+        .name = lilac_intern_string(a->e.module->context, "lilac.tensor_map")};
+    lilac_tile_set_attribute(a->e.module, &a->op->attributes, &mark);
+    lilac_tile_set_operand(a->op, 0, a->d->map);
+    lilac_tile_set_operand(a->op, 1, reshape(a, source, a->tensor));
+}
+
 static void put_store(access *a, lilac_tile_value *source) {
     lilac_tile_value *operands[3] = {a->pointers, reshape(a, source, a->tensor), a->mask};
     copy_attributes(a, lilac_emit(&a->e, LILAC_TILE_OP_TT_STORE, NULL, 3, operands));
@@ -465,8 +475,14 @@ bool lilac_descriptor_expand(lilac_tile_module *module, lilac_tile_op *op,
         a.vector = 1;
     }
     choose_shape(&a, loads ? op->results[0].type : source->type);
-    build_pointers(&a);
+    if (descriptor->map == NULL || loads) {
+        build_pointers(&a);
+    }
     bool good = true;
+    if (descriptor->map != NULL && !loads) {
+        keep_store(&a, source);
+        return true;
+    }
     if (loads) {
         put_load(&a);
     } else if (op->code == LILAC_TILE_OP_TT_DESCRIPTOR_REDUCE) {

@@ -85,11 +85,12 @@ static void put_map(parameter_lists *lists, const lilac_tile_value *old, lilac_d
 }
 
 /* Appends the parameters of one descriptor. */
-static void put_parameters(parameter_lists *lists, const lilac_tile_value *old, lilac_descriptor *d,
+static void put_parameters(parameter_lists *lists, const lilac_tile_function *f,
+                           const lilac_tile_value *old, lilac_descriptor *d,
                            const lilac_target *target) {
     const lilac_tile_type *block = d->block = old->type->element;
     const uint32_t rank = block->rank, count = 2 * rank + 2, last_stride = 2 * rank;
-    if (lilac_box_is_copied(old, target)) {
+    if (lilac_descriptor_is_mapped(f, old, target)) {
         put_map(lists, old, d);
     }
     for (uint32_t part = 0; part < count; part++, lists->count++) {
@@ -127,7 +128,7 @@ void lilac_descriptor_expand_parameters(lilac_tile_function *f, lilac_descriptor
     lists.attributes = lilac_arena_array(f->module->arena, lilac_tile_attributes, count);
     for (uint32_t i = 0; i < f->parameter_count; i++) {
         if (is_descriptor(f->parameters[i])) {
-            put_parameters(&lists, f->parameters[i], &known[f->parameters[i]->id], target);
+            put_parameters(&lists, f, f->parameters[i], &known[f->parameters[i]->id], target);
             continue;
         }
         lists.values[lists.count] = f->parameters[i];

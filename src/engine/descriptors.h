@@ -19,8 +19,9 @@ enum { DESCRIPTOR_MOST_RANK = 5, DESCRIPTOR_MOST_PARTS = 2 * DESCRIPTOR_MOST_RAN
 typedef struct lilac_descriptor {
     const lilac_tile_type *block; /* the tensor type in the descriptor's type */
     lilac_tile_value *parts[DESCRIPTOR_MOST_PARTS];
-    lilac_tile_value
-        *map; /* the parameter that is a tensor map, for all accesses (boxes.h); NULL: none */
+    lilac_tile_value *
+        map; /* the descriptor that is a tensor map, for all accesses (boxes.h): a parameter, or the
+                 result of tt.make_tensor_descriptor; NULL: none */
     int64_t
         row_divisor; /* a power of two that divides the size of the last dimension; 0: none is known */
 } lilac_descriptor;

@@ -15,6 +15,7 @@
  * Where control flow passes a descriptor on, it passes on the parts. Parts that never change then
  * leave the loops. A function where another operation than these uses a descriptor, or
  * where tensors have layouts, is not changed; a later pass refuses that operation. */
+#include "boxes.h"
 #include "descriptors.h"
 
 #include <lilac/tile_loops.h>
@@ -25,6 +26,7 @@ typedef struct expansion {
     lilac_arena *arena;
     lilac_descriptor *known;   /* by value id: the parts of descriptors */
     lilac_axis_analysis facts; /* of the values before the pass */
+    const bool *mapped;        /* by value id: descriptors of the kernel that become tensor maps */
     bool failed;
 } expansion;
 
@@ -146,6 +148,7 @@ static void expand_make(expansion *x, lilac_tile_op *op) {
     }
     const bool nan = lilac_tile_find_integer(&op->attributes, "padding", 1) == 2;
     d->parts[2 * rank] = lilac_emit_integer(&e, lilac_tile_scalar(x->module, LILAC_I1), nan);
+    d->map = x->mapped[op->results[0].id] ? &op->results[0] : NULL;
 }
 
 static void expand_select(expansion *x, lilac_tile_op *op) {
@@ -421,9 +424,12 @@ static lilac_tile_value *nothing_of(cleaning *c, const lilac_tile_type *type) {
     return made;
 }
 
-/* Nothing reads a descriptor any more but what passes it on: that becomes poison. */
+/* Nothing reads a descriptor any more but tensor copies and what passes it on: that becomes poison. */
 static void forget(void *data, lilac_tile_op *op) {
-    for (uint32_t i = 0; i < op->operand_count && op->code != LILAC_TILE_OP_LILAC_TENSOR_BOX; i++) {
+    const bool copies = op->code == LILAC_TILE_OP_LILAC_TENSOR_BOX ||
+                        op->code == LILAC_TILE_OP_TT_DESCRIPTOR_STORE ||
+                        op->code == LILAC_TILE_OP_TT_DESCRIPTOR_REDUCE;
+    for (uint32_t i = 0; i < op->operand_count && !copies; i++) {
         lilac_tile_value *value = op->operands[i].value;
         if (is_descriptor(value)) {
             lilac_tile_set_operand(op, i, nothing_of(data, value->type));
@@ -456,9 +462,47 @@ static void clean(expansion *x) {
     remove_makers(body);
 }
 
+/* ---- descriptors that become tensor maps ------------------------------------------------- */
+
+typedef struct maker_list {
+    lilac_tile_op **ops; /* NULL: they are counted only */
+    uint32_t count;
+} maker_list;
+
+static void add_maker(void *data, lilac_tile_op *op) {
+    maker_list *list = data;
+    if (op->code == LILAC_TILE_OP_TT_MAKE_TENSOR_DESCRIPTOR) {
+        if (list->ops != NULL) {
+            list->ops[list->count] = op;
+        }
+        list->count++;
+    }
+}
+
+/* Numbers the values, sets `mapped`, and moves those that the kernel makes out of loops. */
+static void find_maps(expansion *x, const lilac_target *target) {
+    maker_list list = {0};
+    lilac_tile_walk(x->function->body, add_maker, &list);
+    list.ops = lilac_arena_array(x->arena, lilac_tile_op *, list.count + 1);
+    list.count = 0;
+    lilac_tile_walk(x->function->body, add_maker, &list);
+    lilac_engine_axis_facts(&x->facts, x->arena, x->function); /* numbers the values */
+    bool *mapped = lilac_arena_array(x->arena, bool, x->function->value_count);
+    for (uint32_t i = 0; i < list.count; i++) {
+        const lilac_tile_value *descriptor = &list.ops[i]->results[0];
+        mapped[descriptor->id] = lilac_descriptor_is_mapped(x->function, descriptor, target);
+    }
+    for (uint32_t i = 0; i < list.count; i++) {
+        if (mapped[list.ops[i]->results[0].id]) {
+            lilac_descriptor_hoist(list.ops[i]);
+        }
+    }
+    x->mapped = mapped;
+}
+
 static bool expand_function(lilac_tile_function *function, const lilac_target *target) {
     expansion x = {.module = function->module, .function = function, .arena = lilac_arena_create()};
-    lilac_engine_axis_facts(&x.facts, x.arena, function); /* numbers the values */
+    find_maps(&x, target);
     x.known = lilac_arena_array(x.arena, lilac_descriptor, function->value_count);
     lilac_descriptor_expand_parameters(function, x.known, target);
     expand_region(&x, function->body);

@@ -486,11 +486,12 @@ static bool has_tensor(const lilac_tile_op *op) {
     return false;
 }
 
-/* Is an operand a pointer to a tensor, or a tensor descriptor? */
+/* Is an operand a pointer to a tensor, or a tensor descriptor that no tensor copy uses (copy_boxes)? */
 static bool has_block_pointer(const lilac_tile_op *op) {
+    const bool copied = lilac_tile_find(&op->attributes, "lilac.tensor_map") != NULL;
     for (uint32_t i = 0; i < op->operand_count; i++) {
         const lilac_tile_type *type = op->operands[i].value->type;
-        if (type->kind == LILAC_TILE_DESCRIPTOR ||
+        if ((type->kind == LILAC_TILE_DESCRIPTOR && !copied) ||
             (type->kind == LILAC_TILE_POINTER && type->element != NULL &&
              lilac_tile_is_tensor(type->element))) {
             return true;

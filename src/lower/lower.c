@@ -164,8 +164,7 @@ lilac_lower_value *lilac_lower_define(lilac_lowering *l, const lilac_tile_value 
     return value;
 }
 
-/* A parameter that is a tensor map: its address. */
-static lilac_lower_value *define_map(lilac_lowering *l, const lilac_tile_value *tile) {
+lilac_lower_value *lilac_lower_define_map(lilac_lowering *l, const lilac_tile_value *tile) {
     lilac_lower_value *value = &l->values[tile->id];
     *value = (lilac_lower_value){.type = tile->type, .simt = LILAC_SIMT_I64, .count = 1};
     full_range(value);
@@ -380,7 +379,7 @@ static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, lower_fun
     bool takes_memory = lower == lilac_lower_shared_memory || lower == lilac_lower_async_copy ||
                         lower == lilac_lower_control || lower == lilac_lower_warp_group_dot ||
                         lower == lilac_lower_warp_group_dot_wait || lower == lilac_lower_mbarrier ||
-                        lower == lilac_lower_tensor_copy;
+                        lower == lilac_lower_tensor_copy || lower == lilac_lower_tensor_map;
     for (uint32_t i = 0; i < op->operand_count && !takes_memory; i++) {
         const lilac_tile_type *type = op->operands[i].value->type;
         if (!is_reference(type)) {
@@ -501,7 +500,7 @@ static bool lower_parameters(lilac_lowering *l) {
     }
     for (uint32_t i = 0; i < function->parameter_count; i++) {
         const bool is_map = l->kernel->parameters[i].is_tensor_map;
-        lilac_lower_value *value = is_map ? define_map(l, function->parameters[i])
+        lilac_lower_value *value = is_map ? lilac_lower_define_map(l, function->parameters[i])
                                           : lilac_lower_define(l, function->parameters[i]);
         if (value == NULL) {
             return false;

@@ -103,6 +103,8 @@ bool lilac_lower_type(lilac_lowering *l, const lilac_tile_type *type, lilac_simt
 /* The value of an operand, which was lowered before. NULL for an absent operand. */
 const lilac_lower_value *lilac_lower_operand(lilac_lowering *l, const lilac_tile_op *op,
                                              uint32_t index);
+/* Defines a descriptor that is a tensor map: base[0] is its address. */
+lilac_lower_value *lilac_lower_define_map(lilac_lowering *l, const lilac_tile_value *tile);
 /* A new value for result number `index`, or NULL when its type is refused. The caller fills its
  * registers. */
 lilac_lower_value *lilac_lower_result(lilac_lowering *l, const lilac_tile_op *op, uint32_t index);

@@ -62,6 +62,8 @@ bool lilac_lower_async_copy(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_tensor_copy(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_tensor_store_wait(lilac_lowering *l, const lilac_tile_op *op);
+/* memory/tensor_map.c */
+bool lilac_lower_tensor_map(lilac_lowering *l, const lilac_tile_op *op);
 /* collective/ */
 bool lilac_lower_reduce(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_scan(lilac_lowering *l, const lilac_tile_op *op);

@@ -136,10 +136,14 @@ uint32_t lilac_simt_map_operand(const lilac_simt_kernel *kernel, const lilac_sim
 static bool check_map(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
                       lilac_text *why) {
     uint32_t k = lilac_simt_map_operand(kernel, i);
-    if (lilac_simt_tensor_map_of(kernel, i->operands[k]) != NULL) {
+    if (lilac_simt_tensor_map_of(kernel, i->operands[k]) != NULL ||
+        lilac_simt_is_scratch_address(kernel, i->operands[k])) {
         return true;
     }
-    lilac_text_printf(why, "operand %u is no parameter that is a tensor map", k + 1);
+    lilac_text_printf(why,
+                      "operand %u is no parameter that is a tensor map, and no address in the "
+                      "kernel's scratch memory",
+                      k + 1);
     return false;
 }
 
@@ -275,6 +279,10 @@ bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel, const lilac_simt_ins
     case LILAC_SIMT_OP_CP_TENSOR_STORE:
     case LILAC_SIMT_OP_CP_TENSOR_REDUCE:
         return check_tensor_copy(kernel, i, why);
+    case LILAC_SIMT_OP_TENSOR_MAP_SET:
+    case LILAC_SIMT_OP_TENSOR_MAP_PUBLISH:
+    case LILAC_SIMT_OP_TENSOR_MAP_ACQUIRE:
+        return lilac_simt_check_tensor_map(kernel, i, why);
     case LILAC_SIMT_OP_PREFETCH_TENSOR_MAP:
         return check_map(kernel, i, why);
     default: /* a fence or commit */

@@ -283,6 +283,15 @@ bool lilac_simt_check_matrix(const lilac_simt_kernel *kernel,
 bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel,
                            const lilac_simt_instruction *instruction, lilac_text *why);
 /* The parameter whose address a value is, if that is a tensor map; else NULL. */
+/* ---- tensor maps that the kernel makes (made_maps.c) --------------------------------------- */
+
+/* Is the value the address of the program's scratch memory plus a number? */
+bool lilac_simt_is_scratch_address(const lilac_simt_kernel *kernel, lilac_simt_value value);
+/* The dimensions of the map that a tensor_map.set writes. */
+uint32_t lilac_simt_map_rank(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i);
+bool lilac_simt_check_tensor_map(const lilac_simt_kernel *kernel, const lilac_simt_instruction *i,
+                                 lilac_text *why);
+
 const lilac_simt_parameter *lilac_simt_tensor_map_of(const lilac_simt_kernel *kernel,
                                                      lilac_simt_value value);
 /* The number of the operand that is the instruction's tensor map; UINT32_MAX: it has none. */

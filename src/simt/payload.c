@@ -10,12 +10,18 @@
 #include "internal.h"
 
 #include <lilac/matrix.h>
+#include <lilac/tensor_map.h>
 
 #include <stddef.h>
 
 #define NAME(name, text, bits) text,
 static const char *const matrix_types[] = {LILAC_MATRIX_TYPES(NAME) NULL};
 #undef NAME
+
+static const char *const tensor_elements[] = {"u8",  "u16", "u32", "s32",  "u64", "s64",
+                                              "f16", "f32", "f64", "bf16", NULL};
+static const char *const tensor_swizzles[] = {"none", "b32", "b64", "b128", NULL};
+static const char *const tensor_fills[] = {"zero", "nan", NULL};
 
 #define FIELD(family, kind, member, name, least, most, choices)                                    \
     {                                                                                              \
@@ -46,6 +52,14 @@ static const lilac_simt_payload_field fields[] = {
     FIELD(BULK,   NUMBER, bulk.global,  "global", INT32_MIN, INT32_MAX, NULL),
     FIELD(BULK,   NUMBER, bulk.mbarrier, "mbarrier", INT32_MIN, INT32_MAX, NULL),
     FIELD(BULK,   FLAG,   bulk.multicast, "multicast", 0, 1, NULL),
+    FIELD(TENSOR_MAP, CHOICE, tensor_map.element, "element", 0, LILAC_TENSOR_ELEMENT_COUNT - 1, tensor_elements),
+    FIELD(TENSOR_MAP, CHOICE, tensor_map.swizzle, "swizzle", 0, LILAC_TENSOR_SWIZZLE_COUNT - 1, tensor_swizzles),
+    FIELD(TENSOR_MAP, CHOICE, tensor_map.fill,    "fill",    0, LILAC_TENSOR_FILL_COUNT - 1, tensor_fills),
+    FIELD(TENSOR_MAP, NUMBER, tensor_map.box[0],  "box0", 0, UINT16_MAX, NULL),
+    FIELD(TENSOR_MAP, NUMBER, tensor_map.box[1],  "box1", 0, UINT16_MAX, NULL),
+    FIELD(TENSOR_MAP, NUMBER, tensor_map.box[2],  "box2", 0, UINT16_MAX, NULL),
+    FIELD(TENSOR_MAP, NUMBER, tensor_map.box[3],  "box3", 0, UINT16_MAX, NULL),
+    FIELD(TENSOR_MAP, NUMBER, tensor_map.box[4],  "box4", 0, UINT16_MAX, NULL),
     /* clang-format on */
 };
 
@@ -56,6 +70,7 @@ static const uint8_t families[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_MMA] = LILAC_SIMT_PAYLOAD_MATRIX,
     [LILAC_SIMT_OP_WGMMA] = LILAC_SIMT_PAYLOAD_MATRIX,
     [LILAC_SIMT_OP_WGMMA_WAIT] = LILAC_SIMT_PAYLOAD_WGMMA_WAIT,
+    [LILAC_SIMT_OP_TENSOR_MAP_SET] = LILAC_SIMT_PAYLOAD_TENSOR_MAP,
     [LILAC_SIMT_OP_CP_BULK_STORE] = LILAC_SIMT_PAYLOAD_BULK,
     [LILAC_SIMT_OP_CP_BULK_REDUCE] = LILAC_SIMT_PAYLOAD_BULK,
     [LILAC_SIMT_OP_CP_BULK_LOAD] = LILAC_SIMT_PAYLOAD_BULK,

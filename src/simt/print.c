@@ -638,6 +638,9 @@ static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel,
     }
     lilac_text_printf(out, ") warps %u ctas %u shared %u", kernel->num_warps, kernel->num_ctas,
                       kernel->shared_bytes);
+    if (kernel->scratch_bytes > 0) {
+        lilac_text_printf(out, " scratch %u", kernel->scratch_bytes);
+    }
     if (kernel->min_blocks > 0) {
         lilac_text_printf(out, " min_blocks %u", kernel->min_blocks);
     }

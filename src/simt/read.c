@@ -480,6 +480,9 @@ static bool read_kernel_head(reader *r) {
            lilac_scanner_expect_word(s, "ctas") && lilac_simt_read_count(r, &r->kernel->num_ctas) &&
            lilac_scanner_expect_word(s, "shared") &&
            lilac_simt_read_count(r, &r->kernel->shared_bytes);
+    if (good && lilac_scanner_accept_word(s, "scratch")) {
+        good = lilac_simt_read_count(r, &r->kernel->scratch_bytes);
+    }
     if (good && lilac_scanner_accept_word(s, "min_blocks")) {
         good = lilac_simt_read_count(r, &r->kernel->min_blocks);
     }

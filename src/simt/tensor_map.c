@@ -57,6 +57,9 @@ LILAC_PRINTF(2, 3)
 static bool refuse(const check *c, const char *format, ...) {
     lilac_text text = {0};
     va_list arguments;
+    if (c->context == NULL) {
+        return false;
+    }
     va_start(arguments, format);
     lilac_text_vprintf(&text, format, arguments);
     va_end(arguments);

@@ -192,6 +192,11 @@ static void check_launch(verifier *v) {
         fail(v, "simt-launch-shape", "a cluster has %u blocks; a power of two is allowed",
              kernel->num_ctas);
     }
+    if (kernel->scratch_bytes % 128 != 0) {
+        fail(v, "simt-launch-shape",
+             "the kernel has %u bytes of scratch memory; a multiple of 128 is allowed",
+             kernel->scratch_bytes);
+    }
     if (arch != NULL && kernel->shared_bytes > arch->shared_bytes) {
         fail(v, "simt-launch-shape",
              "the kernel has %u bytes of shared memory; a block of %s has at most %u",

@@ -234,6 +234,12 @@ static void check_bulk(verifier *v, const instruction *i) {
     check_reasoned(v, i, lilac_simt_check_bulk, "simt-bulk");
 }
 
+static void check_scratch(verifier *v, const instruction *i) {
+    if (v->kernel->scratch_bytes == 0) {
+        fail(v, "simt-scratch", "%s: the kernel has no scratch memory", operation_name(i));
+    }
+}
+
 /* ---- the table -------------------------------------------------------------------------- */
 
 typedef struct rule {
@@ -251,6 +257,7 @@ static const rule rules[LILAC_SIMT_OP_COUNT] = {
     RULE(PARAM,                   0,    0,                  ANY_TYPE, check_parameter)
     RULE(BLOCK,                   3,    0,                  ANY_TYPE, NULL)
     RULE(GRID,                    3,    0,                  ANY_TYPE, NULL)
+    RULE(GLOBAL_SCRATCH,          0,    0,                  ANY_TYPE, check_scratch)
     RULE(MAP_SHARED,              0,    LILAC_HAS_CLUSTERS, ANY_TYPE, NULL)
 
     RULE(FDIV,                    0,    0,                  F32_F64,  NULL)
@@ -305,6 +312,9 @@ static const rule rules[LILAC_SIMT_OP_COUNT] = {
     RULE(BULK_WAIT,               0,    LILAC_HAS_TMA,      ANY_TYPE, lilac_simt_verify_wait)
     RULE(BULK_WAIT_READ,          0,    LILAC_HAS_TMA,      ANY_TYPE, lilac_simt_verify_wait)
     RULE(PREFETCH_TENSOR_MAP,     0,    LILAC_HAS_TMA,      ANY_TYPE, check_bulk)
+    RULE(TENSOR_MAP_SET,          0,    LILAC_HAS_TENSOR_MAPS, ANY_TYPE, check_bulk)
+    RULE(TENSOR_MAP_PUBLISH,      0,    LILAC_HAS_TENSOR_MAPS, ANY_TYPE, check_bulk)
+    RULE(TENSOR_MAP_ACQUIRE,      0,    LILAC_HAS_TENSOR_MAPS, ANY_TYPE, check_bulk)
     RULE(FENCE_PROXY_ASYNC,       0,    LILAC_HAS_TMA,      ANY_TYPE, check_bulk)
 
     RULE(SHUFFLE,                 4,    0,                  ANY_TYPE, NULL)

@@ -97,6 +97,7 @@ static const struct {
     {LILAC_HAS_F8_CONVERSIONS, "cvt.rn.satfinite.e4m3x2.f32 h, f, f; "
                                "cvt.rn.satfinite.e5m2x2.f32 h, f, f;"},
     {LILAC_HAS_BF16_ATOMICS, "red.relaxed.gpu.global.add.noftz.bf16 [g], h;"},
+    {LILAC_HAS_TENSOR_MAPS, "tensormap.replace.tile.rank.shared::cta.b1024.b32 [s], 1;"},
     {LILAC_HAS_TENSOR_MEMORY, "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32;"},
 };
 

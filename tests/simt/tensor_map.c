@@ -140,6 +140,25 @@ static void operands(void **state) {
         {"%m: i64 tensor_map", "cp.tensor.load [%s + 128], %y, (%m, %s, %s, %s)\n", NULL},
         {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m, %s, %s, %s, %s, %s)\n", NULL},
         {"%m: i64 tensor_map", "cp.tensor.reduce xor [%s], %y, (%m, %s)\n", NULL},
+        {"%m: i64 ptr", "%g = global_scratch : i64\ncp.tensor.store [%s], (%g, %s)\n", NULL},
+        {"%m: i64 ptr",
+         "%g = global_scratch : i64\n%h = add %g, %m : i64\ntensor_map.acquire %y, %h\n", NULL},
+        {"%m: i64 ptr", "tensor_map.acquire %m\n", "operand 1 is no address in the kernel's"},
+        {"%m: i64 ptr", "tensor_map.publish [%s], (%m)\n", "operand 2 is no address in the"},
+        {"%m: i64 ptr", "tensor_map.set [%s], %y, (%m, %m) {element = f16, box0 = 8}\n", NULL},
+        {"%m: i64 ptr", "tensor_map.set [%s], (%m, %m, %m, %m) {box0 = 16, box1 = 256}\n", NULL},
+        {"%m: i64 ptr", "tensor_map.set [%s], (%m, %m, %m) {box0 = 16, box1 = 256}\n",
+         "3 numbers: a tensor of rank n"},
+        {"%m: i64 ptr", "tensor_map.set [%s], (%m, %m, %m, %m) {box0 = 16, box1 = 257}\n",
+         "a box of 257 elements along dimension 1"},
+        {"%m: i64 ptr", "tensor_map.set [%s], (%m, %m) {box0 = 16, box1 = 1}\n",
+         "a box of 1 elements along dimension 1 of a tensor of rank 1"},
+        {"%m: i64 ptr", "tensor_map.set [%s], (%m, %m) {element = f16, box0 = 4}\n",
+         "a box of 8 bytes along dimension 0"},
+        {"%m: i64 ptr", "tensor_map.set [%s], (%m, %m) {element = f16, swizzle = b32, box0 = 32}\n",
+         "a box of 64 bytes along dimension 0"},
+        {"%m: i64 ptr", "tensor_map.set [%z + 64], (%m, %m) {box0 = 16}\n",
+         "the shared address 64 of a tensor map is no multiple of 128"},
         {"%m: i64 tensor_map", "cp.tensor.load [%s], (%m, %s)\n", "0 coordinates; 1 to 5"},
         {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m)\n", "0 coordinates; 1 to 5"},
         {"%m: i64 tensor_map", "cp.tensor.store [%s], (%m, %s, %s, %s, %s, %s, %s)\n",
@@ -185,7 +204,7 @@ static void operands(void **state) {
         lilac_text text = {0}, again = {0};
         lilac_text_printf(
             &text,
-            "simt.module target \"sm_90a\" {\n  kernel @k(%s) warps 1 ctas 1 shared 0 "
+            "simt.module target \"sm_90a\" {\n  kernel @k(%s) warps 1 ctas 1 shared 0 scratch 128 "
             "{\n%%m = param 0 : %.3s\n%%s = thread : i32\n%%z = const 0 : i32\n%%o = const 1 : "
             "i32\n%%y = const true : "
             "i1\n%sreturn\n}\n}\n",

@@ -54,13 +54,12 @@ static void set_map(kernel_parameter *parameter, const lilac_tile_type *block) {
     if (lilac_engine_box(&box, block)) {
         parameter->kind = PARAMETER_TENSOR_MAP;
         parameter->scalar = lilac_tile_element(block)->scalar;
-        parameter->map =
-            (lilac_tensor_map){.rank = 2,
-                               .box = {box.columns, box.rows},
-                               .element_strides = {1, 1},
-                               .swizzle = box.swizzle_bytes == 128  ? LILAC_TENSOR_SWIZZLE_128
-                                          : box.swizzle_bytes == 64 ? LILAC_TENSOR_SWIZZLE_64
-                                                                    : LILAC_TENSOR_SWIZZLE_32};
+        parameter->map = (lilac_tensor_map){.rank = box.rank,
+                                            .swizzle = lilac_tensor_swizzle_of(box.swizzle_bytes)};
+        for (uint32_t i = 0; i < box.rank; i++) {
+            parameter->map.box[i] = box.sizes[box.rank - 1 - i];
+            parameter->map.element_strides[i] = 1;
+        }
     }
 }
 

@@ -42,7 +42,8 @@
  *
  * What fits: the buffers, all other allocations of the function, the largest block of those that
  * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
- * exchanges between warps if the loop may have any. A loop over the tiles of a persistent program
+ * exchanges between warps if the loop may have any. Blocks that tensor copies store in a loop over
+ * tiles have memory beside the rings if a distance of two iterations is left (store_boxes.c). A loop over the tiles of a persistent program
  * has one resident block: such kernels are launched with a program for each multiprocessor.
  * While it issues copies no other block multiplies, so they start last. */
 #include "pipeline/pipeline.h"
@@ -57,10 +58,11 @@ typedef struct demand {
     const pipeline *p;
     uint64_t other_bytes; /* allocations that are not rings */
     uint64_t
-        box_bytes;   /* the largest block of a tensor copy without a ring; one is there at a time */
-    uint32_t words;  /* live registers of a thread that hold tensors */
-    uint32_t sums;   /* and those of the accumulators of the loop's products */
-    uint64_t clocks; /* of the products of an iteration */
+        box_bytes; /* the largest block of a tensor copy without a ring; one is there at a time */
+    uint64_t store_bytes; /* of blocks that tensor copies store in loops */
+    uint32_t words;       /* live registers of a thread that hold tensors */
+    uint32_t sums;        /* and those of the accumulators of the loop's products */
+    uint64_t clocks;      /* of the products of an iteration */
     bool exchanges;
     bool multiplies; /* by mma */
     bool computes;   /* other arithmetic than products */
@@ -117,6 +119,12 @@ static void add_operation(void *data, lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_TT_LOAD:
         add_box(d, op);
+        break;
+    case LILAC_TILE_OP_TT_DESCRIPTOR_STORE:
+    case LILAC_TILE_OP_TT_DESCRIPTOR_REDUCE:
+        if (op->parent->parent->parent != NULL) {
+            d->store_bytes += lilac_engine_bytes(op->operands[1].value->type);
+        }
         break;
     case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
         if (lilac_pipeline_load_of_alloc(d->p, op) == NULL) {
@@ -243,6 +251,14 @@ static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t d
     return p->delays || choose_waiting(p, d, slot_bytes, distance);
 }
 
+/* The largest distance of at most this one that fits; 0: none. */
+static uint32_t search(pipeline *p, const demand *d, uint64_t slot_bytes, uint64_t distance) {
+    while (distance > 0 && !choose(p, d, slot_bytes, (uint32_t)distance)) {
+        distance--;
+    }
+    return distance > 0 ? p->distance : 0;
+}
+
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     demand d = {.p = p,
                 .words = lilac_engine_live_words(p->function, p->loop),
@@ -255,8 +271,14 @@ bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     if (p->trips_known && distance > p->trips - 1) {
         distance = p->trips - 1;
     }
-    while (distance > 0 && !choose(p, &d, slot_bytes, (uint32_t)distance)) {
-        distance--;
+    if (d.store_bytes > 0) {
+        const bool delays = p->delays;
+        d.other_bytes += d.store_bytes;
+        if (search(p, &d, slot_bytes, distance) >= min_u64(distance, 2)) {
+            return distance > 0;
+        }
+        d.other_bytes -= d.store_bytes;
+        p->delays = delays;
     }
-    return distance > 0;
+    return search(p, &d, slot_bytes, distance) > 0;
 }

@@ -298,7 +298,7 @@ static bool plan_load(const pipeline *p, lilac_tile_op *op, pipeline_load *load)
     }
     if (lilac_box_of(op) != NULL) {
         *load = (pipeline_load){.op = op, .box = lilac_box_of(op)};
-        load->slot = lilac_box_memory(p->module, load->box);
+        load->slot = lilac_box_memory(p->module, type);
         load->bytes = bytes_of(load->slot);
         return true;
     }

@@ -18,7 +18,7 @@
  * to the memory. What threads have written there is visible to stores behind a
  * ttng.fence_async_shared, which precedes the barrier.
  *
- * The map's descriptor is a parameter of the kernel. The memory must have the layout that copies of
+ * The map's descriptor is a parameter of the kernel, or in scratch memory (tensor_map.c). The memory must have the layout that copies of
  * its blocks access: #ttg.nvmma_shared with the swizzle of lilac_engine_box. */
 #include "memory/descriptor.h"
 #include "memory/memory_type.h"
@@ -163,9 +163,11 @@ bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- copies ------------------------------------------------------------------------------- */
 
+/* A parameter, or a map in scratch memory? */
 static bool is_map(const lilac_lowering *l, const lilac_tile_value *descriptor) {
-    return descriptor->op == NULL &&
-           descriptor->block == l->function->body->first; /* a parameter */
+    return descriptor->op != NULL
+               ? descriptor->op->code == LILAC_TILE_OP_TTNG_REINTERPRET_TENSOR_DESCRIPTOR
+               : descriptor->block == l->function->body->first;
 }
 
 /* A copy of a block under construction. */
@@ -214,7 +216,8 @@ static bool find_block(lilac_lowering *l, block_copy *b, const lilac_tile_value 
     b->block = descriptor->type->element;
     b->memory = memory->type;
     if (!is_map(l, descriptor)) {
-        return lilac_lower_unsupported(l, "its descriptor is not a parameter");
+        return lilac_lower_unsupported(l, "its descriptor is neither a parameter nor the result "
+                                          "of ttng.reinterpret_tensor_descriptor");
     }
     if (!lilac_engine_box(&b->box, b->block)) {
         return lilac_lower_unsupported(l,

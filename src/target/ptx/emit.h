@@ -261,6 +261,9 @@ void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_multiply(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* cp.async and its groups. */
 void lilac_ptx_copy(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* tensor_map.c: tensor_map.set, publish and acquire; the address of scratch memory. */
+void lilac_ptx_made_map(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_global_scratch(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* Bulk and tensor copies, their groups and the fences of the async proxy (bulk.c). */
 void lilac_ptx_bulk(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* The generic address of a parameter that is a tensor map; false: it is none. */

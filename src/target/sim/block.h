@@ -40,6 +40,7 @@ typedef enum lilac_sim_trap_kind {
     TRAP_WARPGROUP,  /* an operand differs within a warpgroup, but must not */
     TRAP_BULK_SIZE,
     TRAP_BULK_ALIGNMENT, /* size: the required alignment */
+    TRAP_TENSOR_MAP,     /* none at the global address, or one that the operation cannot use */
     TRAP_MULTICAST_MASK, /* address: the mask; size: blocks of the cluster */
     TRAP_MBARRIER_NONE,  /* at the address */
     TRAP_MBARRIER_INIT,  /* of one that is live */
@@ -100,6 +101,8 @@ typedef enum lilac_sim_finding_kind {
     FINDING_SOURCE_WRITTEN, /* shared bytes that an incomplete copy reads */
     FINDING_GLOBAL_IN_FLIGHT, /* global bytes that an incomplete copy writes */
     FINDING_PROXY_GLOBAL,     /* FINDING_PROXY of global memory */
+    FINDING_MAP_NOT_ACQUIRED, /* a tensor map in scratch memory; other: its publication */
+    FINDING_MAP_IN_USE,       /* published again; other: a copy that uses it */
     FINDING_SWIZZLE_BASE,     /* of a box; width: what the address should be a multiple of */
     FINDING_PROXY,            /* other: the generic write; width: 1 where it is fenced and the fence
                                 not ordered */

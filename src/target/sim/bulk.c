@@ -23,6 +23,7 @@ void lilac_sim_bulks_forget(lilac_sim_bulks *b) {
         destroy(b->flying[k]);
     }
     b->count = 0;
+    lilac_sim_made_maps_forget(b);
     if (b->commits) {
         memset(b->commits, 0, sizeof *b->commits * b->warps);
     }
@@ -84,6 +85,20 @@ static bool add_pieces(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     }
     for (uint64_t b = 0; b < copy->bytes; b += unit) {
         *lilac_sim_bulk_add(copy) = (lilac_sim_piece){.global = global + b, .shared = copy->at + b};
+    }
+    return true;
+}
+
+/* The map that the kernel has made; false: a trap. */
+static bool find_made_map(lilac_sim_worker *w, lilac_sim_bulk *copy) {
+    if (copy->map == NULL && lilac_sim_is_tensor_copy(copy->step->source)) {
+        const lilac_tensor_map *map =
+            lilac_sim_made_map_of(w, copy->step, copy->thread, &copy->made);
+        if (map == NULL) {
+            return false;
+        }
+        copy->own = *map;
+        copy->map = &copy->own;
     }
     return true;
 }
@@ -175,7 +190,8 @@ static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t
     lilac_sim_bulk *copy = new_copy(w, step, thread);
     copy->at = at;
     copy->to = to;
-    if (!(copy->map ? add_box(w, copy) : add_pieces(w, copy)) || !resolve_shared(w, copy) ||
+    if (!find_made_map(w, copy) ||
+        !(copy->map ? add_box(w, copy) : add_pieces(w, copy)) || !resolve_shared(w, copy) ||
         !lilac_sim_bulk_resolve(w, copy) || (copy->load && !resolve_mbarrier(w, copy))) {
         return false;
     }

@@ -40,6 +40,8 @@ typedef struct lilac_sim_piece {
 typedef struct lilac_sim_bulk {
     const lilac_sim_step *step;
     const lilac_tensor_map *map; /* NULL: consecutive bytes */
+    uint64_t made;               /* where the kernel has made the map; 0: it is an argument */
+    lilac_tensor_map own;        /* a copy of a map that the kernel has made */
     uint32_t rank, thread;       /* that started it */
     uint32_t to;                 /* rank of the block whose shared memory it accesses */
     uint64_t at, bytes;          /* of shared memory */
@@ -52,9 +54,20 @@ typedef struct lilac_sim_bulk {
     uint8_t *data; /* of the pieces in turn */
 } lilac_sim_bulk;
 
+/* A tensor map that a block of the cluster has published. */
+typedef struct lilac_sim_made_map {
+    uint64_t address;
+    lilac_tensor_map map;
+    const lilac_simt_instruction *at;
+    uint32_t warp, epoch; /* of the publication */
+    uint32_t *acquired;   /* of each warp: the epoch of its first acquisition since then + 1; 0: none */
+} lilac_sim_made_map;
+
 typedef struct lilac_sim_bulks {
     lilac_sim_bulk **flying; /* in the order of their starts */
     uint32_t count, capacity;
+    lilac_sim_made_map *maps;
+    uint32_t map_count;
     uint64_t *commits; /* of each warp of the cluster; NULL: the program has no bulk copies */
     uint32_t warps;
 } lilac_sim_bulks;
@@ -93,9 +106,26 @@ uint32_t lilac_sim_multicast_blocks(struct lilac_sim_worker *worker, const lilac
  * ordered before. The copy has its places in shared memory. */
 void lilac_sim_multicast_account(struct lilac_sim_worker *worker, const lilac_sim_bulk *copy);
 
+/* ---- made_maps.c ------------------------------------------------------------------------------ */
+
+/* tensor_map.set, publish or acquire of the block in execution; false after a trap. */
+LILAC_MUST_USE bool lilac_sim_made_map_step(struct lilac_sim_worker *worker,
+                                            const lilac_sim_step *step);
+/* The map in scratch memory that a thread's tensor copy uses; NULL: a trap. Reports one that is not
+ * acquired. */
+const lilac_tensor_map *lilac_sim_made_map_of(struct lilac_sim_worker *worker,
+                                              const lilac_sim_step *step, uint32_t thread,
+                                              uint64_t *address);
+void lilac_sim_made_maps_forget(lilac_sim_bulks *bulks);
+
 /* ---- tensor.c --------------------------------------------------------------------------------- */
 
-/* The map of a tensor copy, or NULL; whether the copy can use it. False: an error, `tensor-map`. */
+bool lilac_sim_is_tensor_copy(const lilac_simt_instruction *instruction);
+/* Has a tensor copy with so many coordinates a meaning for the map? */
+bool lilac_sim_can_copy(const lilac_simt_instruction *instruction, const lilac_tensor_map *map,
+                        uint32_t coordinates);
+/* The map of a tensor copy that is an argument, or NULL; whether the copy can use it. False: an error,
+ * `tensor-map`. */
 const lilac_tensor_map *lilac_sim_map_of(const lilac_sim_launch *launch,
                                          const lilac_simt_instruction *instruction);
 LILAC_MUST_USE bool lilac_sim_check_tensor_copy(lilac_context *context,

@@ -111,7 +111,8 @@ static lilac_simt_type element_of(const lilac_sim_bulk *copy) {
 static void combine(lilac_sim_worker *w, const lilac_sim_bulk *copy, const batch *b,
                     const uint8_t *data, bool watched) {
     lilac_simt_type type = element_of(copy);
-    uint32_t width = w->program->accesses[copy->step->access].width;
+    uint32_t width = copy->map ? lilac_tensor_element_bytes(copy->map->element)
+                               : w->program->accesses[copy->step->access].width;
     for (uint32_t l = 0; l < b->lanes.count; l++) {
         for (uint32_t at = 0; at < copy->unit; at += width, data += width) {
             uint8_t *place = b->lanes.host[l] + at;

@@ -28,6 +28,12 @@ static void decode_grid(lilac_sim_decoder *d, const lilac_simt_instruction *i, u
     lilac_sim_add_preset(d, i, kind, d->launch->grid[i->detail % 3]);
 }
 
+/* Scratch memory holds tensor maps only, which are not in any buffer, and each block has its own: one
+ * address serves all (made_maps.c). */
+static void decode_scratch(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
+    lilac_sim_add_preset(d, i, kind, UINT64_C(1) << 62);
+}
+
 static void decode_block(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
     lilac_sim_add_preset(d, i, kind, i->detail % 3);
 }
@@ -108,6 +114,7 @@ static const operation operations[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_CONST]                  = {decode_const,              PRESET_BITS,          OWN},
     [LILAC_SIMT_OP_PARAM]                  = {decode_parameter,          PRESET_BITS,          OWN},
     [LILAC_SIMT_OP_GRID]                   = {decode_grid,               PRESET_BITS,          OWN},
+    [LILAC_SIMT_OP_GLOBAL_SCRATCH]         = {decode_scratch,            PRESET_BITS,          OWN},
     [LILAC_SIMT_OP_SHARED_BASE]            = {decode_preset,             PRESET_BITS,          OWN},
     [LILAC_SIMT_OP_THREAD]                 = {decode_preset,             PRESET_THREAD,        OWN},
     [LILAC_SIMT_OP_LANE]                   = {decode_preset,             PRESET_LANE,          OWN},
@@ -149,6 +156,9 @@ static const operation operations[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_BULK_COMMIT]            = {decode_step,               STEP_BULK_COMMIT,     SET},
     [LILAC_SIMT_OP_BULK_WAIT]              = {decode_immediate_step,     STEP_BULK_WAIT,       SET},
     [LILAC_SIMT_OP_BULK_WAIT_READ]         = {decode_immediate_step,     STEP_BULK_WAIT,       SET},
+    [LILAC_SIMT_OP_TENSOR_MAP_SET]         = {lilac_sim_decode_made_map, STEP_MADE_MAP,        SET},
+    [LILAC_SIMT_OP_TENSOR_MAP_PUBLISH]     = {lilac_sim_decode_made_map, STEP_MADE_MAP,        SET},
+    [LILAC_SIMT_OP_TENSOR_MAP_ACQUIRE]     = {lilac_sim_decode_made_map, STEP_MADE_MAP,        SET},
     [LILAC_SIMT_OP_FENCE_PROXY_ASYNC]      = {decode_detail_step,        STEP_FENCE_PROXY,     SET},
     [LILAC_SIMT_OP_MBARRIER_INIT]          = {lilac_sim_decode_mbarrier, STEP_MBARRIER,        SET},
     [LILAC_SIMT_OP_MBARRIER_INVALIDATE]    = {lilac_sim_decode_mbarrier, STEP_MBARRIER,        SET},

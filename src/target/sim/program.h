@@ -43,6 +43,8 @@ typedef enum lilac_sim_step_kind {
     STEP_BULK_START,  /* values[0]: the global address, values[1]: the mbarrier of a load;
                           others: the size or the coordinates */
     STEP_BULK_COMMIT,
+    STEP_MADE_MAP,  /* tensor_map.set, publish: values[0]: the global address, others: the sizes and
+                       strides; acquire: the global address a */
     STEP_BULK_WAIT, /* immediate: groups that may be incomplete */
     STEP_MBARRIER,  /* immediate: lilac_simt_opcode; others[0]: the count, bytes or parity,
                        values[0]: the result of try_wait */
@@ -80,7 +82,7 @@ typedef struct lilac_sim_access {
     uint32_t address;   /* register offsets */
     uint32_t predicate; /* LILAC_SIM_NONE: always */
     uint32_t values[8]; /* results of a load, operands of a store, old values of an atomic */
-    uint32_t others[8]; /* LILAC_SIM_NONE: zero; operands of an atomic */
+    uint32_t others[9]; /* LILAC_SIM_NONE: zero; operands of an atomic */
     uint8_t type;       /* lilac_simt_type, of an atomic's elements */
     uint32_t count;     /* elements for each thread */
     uint32_t width;     /* bytes of an element */

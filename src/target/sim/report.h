@@ -45,6 +45,8 @@ void lilac_sim_report_bulk(lilac_context *context, const lilac_sim_launch *launc
 /* A copy is in flight into a block that ends, and another block started it. */
 void lilac_sim_report_multicast(lilac_context *context, const lilac_sim_finding *finding,
                                 lilac_text *text);
+void lilac_sim_report_map(lilac_context *context, const lilac_sim_finding *finding,
+                          lilac_text *text);
 void lilac_sim_report_swizzle(lilac_context *context, const lilac_sim_finding *finding,
                               lilac_text *text);
 void lilac_sim_report_proxy(lilac_context *context, const lilac_sim_launch *launch,

@@ -233,6 +233,7 @@ lilac_sim_action *const lilac_sim_actions[STEP_END + 1] = {
     [STEP_BULK_START]    = lilac_sim_bulk_step,
     [STEP_BULK_COMMIT]   = lilac_sim_bulk_step,
     [STEP_BULK_WAIT]     = lilac_sim_bulk_step,
+    [STEP_MADE_MAP]      = lilac_sim_made_map_step,
     [STEP_FENCE_PROXY]   = run_fence_proxy,
     [STEP_WGMMA]         = lilac_sim_wgmma_step,
     [STEP_WGMMA_FENCE]   = lilac_sim_wgmma_step,

@@ -8,17 +8,23 @@
  * partly outside or begins at an address that is no multiple of 16; else a piece is one element. */
 #include "access.h"
 
+bool lilac_sim_is_tensor_copy(const lilac_simt_instruction *i) {
+    return i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_STORE ||
+           i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+}
+
 const lilac_tensor_map *lilac_sim_map_of(const lilac_sim_launch *launch,
                                          const lilac_simt_instruction *i) {
     const lilac_simt_kernel *kernel = launch->kernel;
-    if (i->code != LILAC_SIMT_OP_CP_TENSOR_LOAD && i->code != LILAC_SIMT_OP_CP_TENSOR_STORE &&
-        i->code != LILAC_SIMT_OP_CP_TENSOR_REDUCE) {
+    if (!lilac_sim_is_tensor_copy(i)) {
         return NULL;
     }
     bool predicated = kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
     const lilac_simt_instruction *parameter =
         kernel->values[i->operands[1 + predicated]].definition; /* the verifier has checked it */
-    return &launch->tensor_maps[launch->arguments[parameter->immediate]];
+    return parameter->code == LILAC_SIMT_OP_PARAM
+               ? &launch->tensor_maps[launch->arguments[parameter->immediate]]
+               : NULL;
 }
 
 /* Does the async proxy combine such elements? */
@@ -42,6 +48,18 @@ static bool can_reduce(uint32_t kind, lilac_tensor_element element) {
     }
 }
 
+/* Is the swizzle one of whole rows of the box? */
+static bool has_full_rows(const lilac_tensor_map *map) {
+    return map->swizzle == LILAC_TENSOR_SWIZZLE_NONE ||
+           map->box[0] * lilac_tensor_element_bytes(map->element) == 16u << map->swizzle;
+}
+
+bool lilac_sim_can_copy(const lilac_simt_instruction *i, const lilac_tensor_map *map,
+                        uint32_t coordinates) {
+    return coordinates == map->rank && has_full_rows(map) &&
+           (i->code != LILAC_SIMT_OP_CP_TENSOR_REDUCE || can_reduce(i->detail, map->element));
+}
+
 bool lilac_sim_check_tensor_copy(lilac_context *context, const lilac_simt_instruction *i,
                                  const lilac_tensor_map *map, uint32_t coordinates) {
     const char *name = lilac_simt_op_info_get((lilac_simt_opcode)i->code)->name;
@@ -52,7 +70,7 @@ bool lilac_sim_check_tensor_copy(lilac_context *context, const lilac_simt_instru
         return false;
     }
     uint32_t inner = map->box[0] * lilac_tensor_element_bytes(map->element);
-    if (map->swizzle != LILAC_TENSOR_SWIZZLE_NONE && inner != 16u << map->swizzle) {
+    if (!has_full_rows(map)) {
         lilac_error(context, (lilac_position){0}, i->location, "tensor-map",
                     "%s: the simulator has no swizzle of %u bytes of boxes with %u bytes along "
                     "dimension 0",

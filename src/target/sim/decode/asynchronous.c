@@ -100,6 +100,28 @@ void lilac_sim_decode_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i
     }
 }
 
+/* Operations on tensor maps in scratch memory. */
+void lilac_sim_decode_made_map(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
+    lilac_sim_step *step = lilac_sim_add_issued_step(d, kind, i);
+    d->program->proxies = true;
+    if (i->code == LILAC_SIMT_OP_TENSOR_MAP_ACQUIRE) {
+        step->a = lilac_sim_offset_of(d, i, i->operands[i->operand_count - 1u]);
+        (void)lilac_sim_add_access(d, step, i, i->operand_count > 1 ? i->operands[0] : 0);
+        return;
+    }
+    bool predicated = value_type(d, i->operands[1]) == LILAC_SIMT_I1;
+    const lilac_simt_value *rest = i->operands + 1 + predicated;
+    uint32_t numbers = i->operand_count - 2u - predicated;
+    lilac_sim_access *access = lilac_sim_add_access(d, step, i, predicated ? i->operands[1] : 0);
+    access->count = (numbers + 1) / 2; /* the rank of the map */
+    access->width = LILAC_TENSOR_MAP_BYTES;
+    access->address = lilac_sim_offset_of(d, i, i->operands[0]);
+    access->values[0] = lilac_sim_offset_of(d, i, rest[0]);
+    for (uint32_t k = 0; k < numbers; k++) {
+        access->others[k] = lilac_sim_offset_of(d, i, rest[1 + k]);
+    }
+}
+
 void lilac_sim_decode_mbarrier(lilac_sim_decoder *d, const lilac_simt_instruction *i,
                                uint8_t kind) {
     bool predicated = i->operand_count > 1 && value_type(d, i->operands[1]) == LILAC_SIMT_I1;

@@ -12,6 +12,14 @@ void lilac_sim_put_bulk_trap(lilac_text *text, const lilac_sim_memory *memory,
                           lilac_sim_name_of(trap->at), address, LILAC_SIM_BULK_BYTES);
         return;
     }
+    if (trap->kind == TRAP_TENSOR_MAP) {
+        lilac_text_printf(text,
+                          "%s finds no tensor map that it can use for address 0x%llx of scratch "
+                          "memory: none is there, its fields exceed the limits of the device, or "
+                          "its rank or elements are others",
+                          lilac_sim_name_of(trap->at), address);
+        return;
+    }
     if (trap->kind == TRAP_MULTICAST_MASK) {
         lilac_text_printf(text,
                           "the multicast mask of %s is 0x%llx: it names at least one block, and "
@@ -59,6 +67,20 @@ void lilac_sim_report_multicast(lilac_context *context, const lilac_sim_finding 
     lilac_warning(context, NOWHERE, finding->at->location, "copy-not-awaited",
                   "%s: %s is still in flight into the block of rank %u when that block ends",
                   lilac_text_get(text), lilac_sim_name_of(finding->at), finding->rank);
+}
+
+void lilac_sim_report_map(lilac_context *context, const lilac_sim_finding *finding,
+                          lilac_text *text) {
+    const bool in_use = finding->kind == FINDING_MAP_IN_USE;
+    lilac_warning(context, NOWHERE, finding->at->location,
+                  in_use ? "tensor-map-in-use" : "tensor-map-not-acquired",
+                  in_use ? "%s: %s replaces a tensor map that an incomplete copy uses"
+                         : "%s: %s uses a tensor map that neither its warp nor one that a barrier "
+                           "orders before has acquired since it was published",
+                  lilac_text_get(text), lilac_sim_name_of(finding->at));
+    lilac_note(context, NOWHERE, finding->other->location,
+               in_use ? "%s starts the copy" : "%s publishes the map",
+               lilac_sim_name_of(finding->other));
 }
 
 void lilac_sim_report_swizzle(lilac_context *context, const lilac_sim_finding *finding,

@@ -233,6 +233,10 @@ void lilac_sim_report_finding(lilac_context *context, const lilac_sim_launch *la
     case FINDING_WGMMA_STRIDE:
         report_wgmma(context, finding, &text);
         break;
+    case FINDING_MAP_NOT_ACQUIRED:
+    case FINDING_MAP_IN_USE:
+        lilac_sim_report_map(context, finding, &text);
+        break;
     case FINDING_SWIZZLE_BASE:
         lilac_sim_report_swizzle(context, finding, &text);
         break;

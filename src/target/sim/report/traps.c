@@ -200,6 +200,7 @@ static const trap_row trap_rows[] = {
     [TRAP_WARPGROUP]       = {"divergent-operand",      put_warpgroup},
     [TRAP_BULK_SIZE]       = {"copy-size",              put_bulk},
     [TRAP_BULK_ALIGNMENT]  = {"misaligned-access",      put_bulk},
+    [TRAP_TENSOR_MAP]      = {"tensor-map",             put_bulk},
     [TRAP_MULTICAST_MASK]  = {"multicast-mask",         put_bulk},
     [TRAP_MBARRIER_NONE]   = {"mbarrier-missing",       NULL},
     [TRAP_MBARRIER_INIT]   = {"mbarrier-in-use",        NULL},
