@@ -12,7 +12,7 @@
  * Pointers that come from different arguments are taken to name different memory. Pointers of unknown
  * origin (loaded, selected, computed from numbers) may name the same memory as each other, and are taken
  * to name none of an argument. Accesses with one layout but different pointers are taken to be made by the
- * same threads, as they are under Triton. Atomic operations order themselves.
+ * same threads, as they are under Triton. Atomic operations order themselves, and so do tensor copies.
  *
  * The list of accesses since the last barrier follows the program. A barrier that accesses before a loop
  * or branch need is put before it. One that accesses of the preceding iteration need begins the body. */
@@ -68,10 +68,20 @@ static bool conflict(const access *a, const access *b) {
            (a->kind & b->kind & ATOMIC) == 0 && !same_threads(a, b);
 }
 
+/* Tensor copies, and operations on tensor maps in memory: the waits of the program order them. */
+static bool orders_itself(const lilac_tile_op *op) {
+    return op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL ||
+           op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_LOCAL_TO_GLOBAL ||
+           op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_REDUCE ||
+           op->code == LILAC_TILE_OP_TTNG_TENSORMAP_CREATE ||
+           op->code == LILAC_TILE_OP_TTNG_TENSORMAP_FENCEPROXY_ACQUIRE;
+}
+
 static bool read_access(const lilac_tile_op *op, access *found) {
     const lilac_tile_effect *effect =
         op->operand_count > 0 ? lilac_tile_operand_effect(op, 0) : NULL;
-    if (effect == NULL || (effect->resources & LILAC_TILE_GLOBAL_MEMORY) == 0) {
+    if (effect == NULL || (effect->resources & LILAC_TILE_GLOBAL_MEMORY) == 0 ||
+        orders_itself(op)) {
         return false;
     }
     const bool reads = (effect->access & LILAC_TILE_READS) != 0;
