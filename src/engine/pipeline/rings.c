@@ -504,6 +504,9 @@ void lilac_pipeline_rewrite(pipeline *p) {
     if (p->delays) {
         lilac_pipeline_mark_delayed(p);
     }
+    if (p->box_count == p->load_count) { /* prefetch_tiles */
+        lilac_engine_set_integer(p->module, p->loop, "lilac.tensor_copies", 1);
+    }
     make_rings(p);
     start_first_copies(&r);
     rewrite_body(&r);
