@@ -150,6 +150,12 @@
  *                        the store, or no barrier orders the fence before the access. A note has
  *                        the store.
  *
+ *   tensor-map-not-acquired  A copy uses a tensor map that a tensor_map.publish has put into scratch
+ *                        memory, and no tensor_map.acquire behind it is of the copy's warp or ordered
+ *                        before it. A note has the publication.
+ *   tensor-map-in-use    A tensor_map.publish replaces a map that an incomplete copy uses. A note has
+ *                        the copy.
+ *
  *   wgmma-register       A result of a wgmma is used before a wait completes it, or an accumulator
  *                        is used after a wgmma has overwritten its register. A note has the wgmma.
  *   wgmma-serialised     A result of a wgmma is copied to another register before a wait completes
