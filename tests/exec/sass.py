@@ -33,9 +33,7 @@ import machine_code  # noqa: E402
 PRODUCT = re.compile(r"\btt\.dot\b|\btt\.dot_scaled\b|\bttng\.warp_group_dot\b")
 
 # What lilac refuses, with the id of its diagnostic.
-REFUSED = {
-    "matmul_descriptor_f16.ttgir": "unsupported-operation",  # it makes tensor maps in global memory
-}
+REFUSED = {}
 
 # Kernels of Triton's tests that violate rules, and why.
 EXCEPTIONS = {

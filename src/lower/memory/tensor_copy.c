@@ -182,6 +182,39 @@ typedef struct block_copy {
     lilac_simt_value coordinates[LILAC_TENSOR_RANK]; /* of the block's first element */
 } block_copy;
 
+/* Has the memory the block's sizes, but for dimensions of size 1? */
+static bool has_sizes(const lilac_tile_type *memory, const lilac_tile_type *block) {
+    uint32_t m = 0;
+    for (uint32_t d = 0; d < block->rank; d++) {
+        while (m < memory->rank && memory->shape[m] == 1) {
+            m++;
+        }
+        if (block->shape[d] > 1 && (m == memory->rank || memory->shape[m++] != block->shape[d])) {
+            return false;
+        }
+    }
+    while (m < memory->rank && memory->shape[m] == 1) {
+        m++;
+    }
+    return m == memory->rank;
+}
+
+/* The place of an element of the block in the memory, in elements. */
+static bool find_offset(const block_copy *b, const int64_t *element, uint64_t *offset) {
+    int64_t coordinates[LILAC_MAX_RANK] = {0};
+    lilac_reason why;
+    for (uint32_t d = 0, m = 0; d < b->block->rank; d++) {
+        if (b->block->shape[d] == 1) {
+            continue;
+        }
+        while (b->memory->shape[m] == 1) { /* has_sizes */
+            m++;
+        }
+        coordinates[m++] = element[d];
+    }
+    return lilac_lower_memory_offset(b->memory->layout, coordinates, offset, &why);
+}
+
 /* Does each box of the memory have the places that a copy of it accesses? With the boxes' numbers of
  * elements powers of two, this is a matter of the unit vectors: those within a box are at the swizzled
  * number of the element, the others at multiples of a box. */
@@ -189,18 +222,16 @@ static bool has_boxes(const block_copy *b) {
     const uint32_t bytes = lilac_tile_element_bits(b->block) / 8;
     const lilac_tensor_swizzle swizzle = lilac_tensor_swizzle_of(b->box.swizzle_bytes);
     uint64_t box_bytes = bytes, stride = 1;
-    bool good = b->memory->layout != NULL && b->memory->rank == b->block->rank;
-    for (uint32_t d = 0; good && d < b->block->rank; d++) {
-        good = b->memory->shape[d] == b->block->shape[d];
+    bool good = b->memory->layout != NULL && has_sizes(b->memory, b->block);
+    for (uint32_t d = 0; d < b->block->rank; d++) {
         box_bytes *= b->box.sizes[d];
     }
     for (uint32_t d = b->block->rank; good && d-- > 0;) {
         for (int64_t k = 1; good && k < b->block->shape[d]; k *= 2) {
-            int64_t coordinates[LILAC_MAX_RANK] = {0};
+            int64_t first[LILAC_TENSOR_RANK] = {0};
             uint64_t offset = 0;
-            lilac_reason why;
-            coordinates[d] = k;
-            good = lilac_lower_memory_offset(b->memory->layout, coordinates, &offset, &why) &&
+            first[d] = k;
+            good = find_offset(b, first, &offset) &&
                    (k < b->box.sizes[d]
                         ? offset * bytes ==
                               lilac_tensor_swizzle_apply(swizzle, stride * (uint64_t)k * bytes)
@@ -241,8 +272,7 @@ static bool find_block(lilac_lowering *l, block_copy *b, const lilac_tile_value 
 static void put_copy(lilac_lowering *l, block_copy *b, const int64_t *first) {
     const uint32_t rank = b->block->rank;
     uint64_t offset = 0;
-    lilac_reason why;
-    (void)lilac_lower_memory_offset(b->memory->layout, first, &offset, &why); /* has_boxes */
+    (void)find_offset(b, first, &offset); /* has_boxes */
     lilac_simt_instruction like = b->like;
     like.immediate = b->place.offset + (int64_t)(offset * (lilac_tile_element_bits(b->block) / 8));
     like.shared_begin = b->place.begin;
