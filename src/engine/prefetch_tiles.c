@@ -259,7 +259,10 @@ static void put_invalidation(const prefetch *p, lilac_tile_op *place) {
         lilac_tile_value *index =
             lilac_emit_integer(&e, lilac_tile_scalar(p->module, LILAC_I32), i);
         lilac_tile_value *barrier = lilac_box_barrier(&e, p->barriers, index);
-        (void)lilac_emit(&e, LILAC_TILE_OP_TTNG_INVAL_BARRIER, NULL, 1, &barrier);
+        lilac_tile_op *op = lilac_emit(&e, LILAC_TILE_OP_TTNG_INVAL_BARRIER, NULL, 1, &barrier);
+        if (i > 0) { /* the barrier of the block in front of the first one is enough */
+            lilac_emit_attribute(&e, op, "lilac.ordered", 1);
+        }
     }
 }
 
