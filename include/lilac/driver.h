@@ -42,6 +42,7 @@ typedef struct lilac_options {
     bool comments, line_info; /* of the PTX */
     uint32_t newest_ptx;      /* the newest PTX ISA version allowed, times ten; 0: any */
     bool no_contraction;      /* do not contract products and sums to fused multiply-adds */
+    bool keep_subnormals;     /* f32 exp2, sqrt and rsqrt do not flush subnormals to zero */
 } lilac_options;
 
 /* Sets the defaults: no device, warps or blocks given, 3 stages, comments and line info on, all

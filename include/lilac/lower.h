@@ -9,7 +9,8 @@
  *   tt.scan      in the thread, by shuffles, then one barrier; any region, axis, layout, direction
  *   tt.gather    by shuffles, or through shared memory of the warp or block, whichever costs least
  *   functions    math.* and tt.extern_elementwise of libdevice's names: f32 by the machine's
- *                approximations if Triton uses them (exp2, sqrt and rsqrt flush subnormals),
+ *                approximations if Triton uses them (exp2, sqrt and rsqrt flush subnormals
+ *                unless the options keep them),
  *                otherwise within 2 ulp on the simulator (the Bessel functions J and Y of f64: see
  *                libdevice.c); an unknown name is refused
  *   histograms   by atomics in shared memory; tt.cat as a register permutation
@@ -44,6 +45,15 @@ LILAC_BEGIN
  * `unsupported-type`, `layout-conversion`, `too-much-shared-memory`, `unknown-function`. */
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_lower(lilac_tile_module *module,
                                                         const lilac_target *target);
+
+typedef struct lilac_lower_options {
+    bool keep_subnormals; /* exp2, sqrt and rsqrt of f32 do not flush subnormals to zero */
+} lilac_lower_options;
+
+/* lilac_lower with options; lilac_lower has none of them set. */
+LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_lower_with(lilac_tile_module *module,
+                                                             const lilac_target *target,
+                                                             const lilac_lower_options *options);
 
 /* Executes a conversion plan in a kernel that is being built. `values` are a thread's registers
  * in the source layout, one SIMT value of the element's type for each register; an element of

@@ -12,7 +12,7 @@ from . import _core
 from .errors import CompilationError, Error, diagnostics_of, object_of
 
 # The flags of _core.compile (python/src/compile.c).
-_LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT = 1, 2, 4, 8
+_LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT, _KEEP_SUBNORMALS = 1, 2, 4, 8, 16
 
 _SUFFIXES = (".ttir", ".ttgir", ".mlir", ".simt")
 
@@ -202,7 +202,7 @@ def source_of(module: Text, file: Optional[str], target: Any, num_warps: Any, nu
 def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int] = None,  # noqa: A001
             num_ctas: Optional[int] = None, num_stages: Optional[int] = None, line_info: bool = True,
             fuse: bool = True, file: Optional[str] = None, tile: bool = False,
-            simt: bool = False, newest_ptx: Optional[int] = None) -> Kernel:
+            simt: bool = False, newest_ptx: Optional[int] = None, flush_subnormals: bool = True) -> Kernel:
     """Compiles a module to PTX.
 
     ttir: the text of a module in TTIR or TTGIR (`kernel.asm["ttir"]` under Triton); or a file: a path
@@ -217,12 +217,14 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
         written in the oldest version that the kernel needs; a kernel that needs a newer one is refused.
         None: any.
     tile, simt: whether the kernel also keeps these texts.
+    flush_subnormals: whether exp2, sqrt and rsqrt of f32 replace subnormal arguments and results by zero, as
+        under Triton; False keeps them.
 
     Raises CompilationError for a module that the compiler refuses, Error for an option outside its range,
     TypeError for one of another type, OSError for a file that cannot be read. Other Python threads run
     during the compilation."""
     flags = (_LINE_INFO if line_info else 0) | (0 if fuse else _NO_CONTRACTION) | (_TILE if tile else 0) \
-        | (_SIMT if simt else 0)
+        | (_SIMT if simt else 0) | (0 if flush_subnormals else _KEEP_SUBNORMALS)
     source = source_of(ttir, file, target, num_warps, num_ctas, num_stages, flags)
     result = _core.compile(*source, count("newest_ptx", newest_ptx))
     if result[0] is None:

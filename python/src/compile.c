@@ -15,7 +15,14 @@
 #include <string.h>
 
 /* The flags, with the values of lilac/compiler.py. */
-enum { LINE_INFO = 1, NO_CONTRACTION = 2, TILE = 4, SIMT = 8, ALL_FLAGS = 15 };
+enum {
+    LINE_INFO = 1,
+    NO_CONTRACTION = 2,
+    TILE = 4,
+    SIMT = 8,
+    KEEP_SUBNORMALS = 16,
+    ALL_FLAGS = 31
+};
 
 typedef struct job {
     const char *text, *file;
@@ -67,6 +74,7 @@ bool read_options(lilac_options *options, const char *target, const unsigned lau
     lilac_options_init(options);
     options->line_info = options->comments = (flags & LINE_INFO) != 0;
     options->no_contraction = (flags & NO_CONTRACTION) != 0;
+    options->keep_subnormals = (flags & KEEP_SUBNORMALS) != 0;
     options->target.arch = target != NULL ? lilac_arch_find(target) : NULL;
     options->target.num_warps = launch[0];
     options->target.num_ctas = launch[1];

@@ -110,7 +110,8 @@ static bool verify_source(pipeline *run) {
 
 static bool lower_tile(pipeline *run) {
     run->changed = true;
-    run->result->simt = lilac_lower(run->result->tile, &run->result->target);
+    const lilac_lower_options options = {.keep_subnormals = run->options->keep_subnormals};
+    run->result->simt = lilac_lower_with(run->result->tile, &run->result->target, &options);
     return run->result->simt != NULL && check_kernels(run);
 }
 

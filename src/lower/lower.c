@@ -511,8 +511,9 @@ static bool lower_parameters(lilac_lowering *l) {
 }
 
 static bool lower_function(lilac_simt_module *module, lilac_tile_function *function,
-                           const lilac_target *target) {
-    lilac_lowering l = {.context = module->context, .target = target, .function = function};
+                           const lilac_target *target, const lilac_lower_options *options) {
+    lilac_lowering l = {
+        .context = module->context, .target = target, .options = options, .function = function};
     l.arena = lilac_arena_create();
     lilac_engine_axis_facts(&l.facts, l.arena, function);
     l.ranges = lilac_arena_array(l.arena, lilac_range, function->value_count);
@@ -549,12 +550,13 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
     return end != NULL && !l.failed;
 }
 
-lilac_simt_module *lilac_lower(lilac_tile_module *module, const lilac_target *target) {
+lilac_simt_module *lilac_lower_with(lilac_tile_module *module, const lilac_target *target,
+                                    const lilac_lower_options *options) {
     lilac_simt_module *result = lilac_simt_module_create(module->context, target->arch);
     bool ok = true;
     for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
         if (f->is_public && f->body != NULL) {
-            ok &= lower_function(result, f, target);
+            ok &= lower_function(result, f, target, options);
         }
     }
     if (!ok) {
@@ -562,4 +564,8 @@ lilac_simt_module *lilac_lower(lilac_tile_module *module, const lilac_target *ta
         return NULL;
     }
     return result;
+}
+
+lilac_simt_module *lilac_lower(lilac_tile_module *module, const lilac_target *target) {
+    return lilac_lower_with(module, target, &(lilac_lower_options){0});
 }

@@ -66,6 +66,7 @@ typedef struct lilac_lower_value {
 typedef struct lilac_lowering {
     lilac_context *context;
     const lilac_target *target;
+    const lilac_lower_options *options;
     lilac_arena *arena; /* freed with the lowering */
     lilac_tile_function *function;
     lilac_axis_analysis facts;

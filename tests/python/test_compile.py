@@ -101,3 +101,36 @@ def test_refusal_points_at_the_program(tmp_path):
 def test_products_and_sums_apart():
     text = corpus("rope_f16")
     assert "fma.rn" in lilac.compile(text).ptx and "fma.rn" not in lilac.compile(text, fuse=False).ptx
+
+
+SUBNORMALS = """
+tt.func public @k(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>) {
+  %range = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>
+  %from = tt.splat %x : !tt.ptr<f32> -> tensor<32x!tt.ptr<f32>>
+  %a = tt.addptr %from, %range : tensor<32x!tt.ptr<f32>>, tensor<32xi32>
+  %value = tt.load %a : tensor<32x!tt.ptr<f32>>
+  %result = FUNCTION : (tensor<32xf32>) -> tensor<32xf32>
+  %to = tt.splat %out : !tt.ptr<f32> -> tensor<32x!tt.ptr<f32>>
+  %b = tt.addptr %to, %range : tensor<32x!tt.ptr<f32>>, tensor<32xi32>
+  tt.store %b, %result : tensor<32x!tt.ptr<f32>>
+  tt.return
+}
+"""
+
+
+@pytest.mark.parametrize("name, argument, kept", [
+    ("exp2f", -127.0, 2.0**-127), ("sqrtf", 2.0**-130, 2.0**-65), ("rsqrtf", 2.0**-130, 2.0**65),
+    ("fast_log2f", 2.0**-130, -130.0)])
+def test_subnormals(name, argument, kept):
+    """Functions that are one instruction: flushed as under Triton, or kept."""
+    import numpy
+
+    text = SUBNORMALS.replace("FUNCTION", f'tt.extern_elementwise %value {{libname = "", libpath = "", pure = true, '
+                              f'symbol = "__nv_{name}"}}')
+    flushed = {"exp2f": 0.0, "sqrtf": 0.0, "rsqrtf": numpy.inf, "fast_log2f": -numpy.inf}[name]
+    for flush, expected in ((True, flushed), (False, kept)):
+        kernel = lilac.compile(text, num_warps=1, flush_subnormals=flush)
+        assert (".ftz" in kernel.ptx) == flush
+        x, out = numpy.full(32, argument, numpy.float32), numpy.zeros(32, numpy.float32)
+        lilac.run(kernel, 1, x, out)
+        assert (out == numpy.float32(expected)).all(), (flush, out[0])

@@ -378,6 +378,14 @@ def test_products_and_sums_apart():
     assert "fma." in fused and "fma." not in apart and "mul." in apart and "add." in apart
 
 
+def test_flushed_subnormals():
+    def ptx(**options):
+        return kernels.powers.warmup(Pointer("fp32"), Pointer("fp32"), 64, grid=(1,), **options).asm["ptx"]
+
+    lilac.triton.enable()
+    assert "ex2.approx.ftz.f32" in ptx() and "ex2.approx.f32" in ptx(enable_reflect_ftz=False)
+
+
 def test_maxnreg_holds():
     lilac.triton.enable()
     kernels.row_sums.warmup(Pointer("fp32"), Pointer("fp32"), 64, 256, grid=(1,), num_warps=1, maxnreg=32)

@@ -153,3 +153,25 @@ def test_pytest_plugin(tmp_path, fallback):
     assert "increment: kernels.py:" in said
     rows = {row["name"]: row["compiler"] for row in json.loads(report.read_text())}
     assert rows == {"scale": "lilac", "increment": "triton" if fallback else "refused"}
+
+
+CHILD = """
+import subprocess, sys
+
+def test_in_a_child():
+    assert "triton" not in sys.modules
+    subprocess.run([sys.executable, "-B", "-c", "from test_suite import test_scale; test_scale()"], check=True)
+"""
+
+
+def test_pytest_plugin_of_a_process_without_triton(tmp_path):
+    """As pytest-xdist's controller: only the processes that it starts import Triton."""
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    suite, report = tmp_path / "test_child.py", tmp_path / "report.json"
+    suite.write_text(CHILD)
+    made = {name: value for name, value in os.environ.items() if not name.startswith("LILAC_")}
+    made["PYTHONPATH"] = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), str(tmp_path)])
+    subprocess.run([sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "lilac.triton.testing",
+                    f"--lilac-report={report}", str(suite)], env=made, cwd=tmp_path, check=True, timeout=120)
+    (row,) = json.loads(report.read_text())
+    assert row["name"] == "scale" and row["compiler"] == "lilac"

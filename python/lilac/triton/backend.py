@@ -241,6 +241,7 @@ class Compilation:
         try:
             kernel = compile(text, target=target, num_warps=options.num_warps, num_ctas=options.num_ctas,
                              num_stages=options.num_stages, fuse=options.enable_fp_fusion,
+                             flush_subnormals=getattr(options, "enable_reflect_ftz", True),
                              line_info=not knobs.compilation.disable_line_info, newest_ptx=newest,
                              file=f"{self.record['name']}.ttir", tile=True)
         except CompilationError as error:

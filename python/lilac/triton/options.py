@@ -3,7 +3,7 @@
 Each is refused by its name, with the diagnostic `unsupported-option`; none is ignored. The other options
 belong to the front end, the launcher or ptxas, which remain Triton's, or are implemented by
 the compiler or the stages of backend.py (num_warps, num_stages, maxnreg, ptx_version,
-enable_fp_fusion, disable_line_info, dump_nvptx).
+enable_fp_fusion, enable_reflect_ftz, disable_line_info, dump_nvptx).
 """
 
 from __future__ import annotations

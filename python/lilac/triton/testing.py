@@ -13,7 +13,7 @@ from typing import Any
 
 import _lilac_triton
 
-from .rows import report
+from .rows import listen_to_children, report
 from .switch import VARIABLE, disable
 
 
@@ -28,6 +28,7 @@ def pytest_addoption(parser: Any) -> None:
 def pytest_configure(config: Any) -> None:
     # With the import of Triton, so that what a test suite sets up before that still comes before.
     os.environ[VARIABLE] = "fallback" if config.getoption("--lilac-fallback") else "1"
+    listen_to_children()  # pytest-xdist's controller does not import Triton
     _lilac_triton.install()
 
 

@@ -46,6 +46,15 @@ static inline lilac_simt_value flushed(math_builder *k, lilac_simt_opcode code,
                                         : 0),
                                1, &a);
 }
+/* The same where it is a whole function: its result keeps subnormals if the options say so. */
+static inline lilac_simt_value by_instruction(math_builder *k, lilac_simt_opcode code,
+                                              lilac_simt_value a) {
+    if (!k->l->options->keep_subnormals) {
+        return flushed(k, code, a);
+    }
+    return lilac_lower_flagged(k->l, code, LILAC_SIMT_F32,
+                               code == LILAC_SIMT_OP_FSQRT ? LILAC_SIMT_APPROXIMATE : 0, 1, &a);
+}
 /* The bits of a are not among those from `low` on and below `high`. */
 static inline lilac_simt_value outside(math_builder *k, lilac_simt_value a, int64_t low,
                                        int64_t high) {

@@ -22,7 +22,7 @@
 #define LN_2_REST  0x1.efa39ep-25
 
 lilac_simt_value lilac_lower_f32_exp2(math_builder *k, const lilac_simt_value *in) {
-    return flushed(k, LILAC_SIMT_OP_FEXP2, in[0]);
+    return by_instruction(k, LILAC_SIMT_OP_FEXP2, in[0]);
 }
 
 /* h, and p = x - h `high` - h `low`. */

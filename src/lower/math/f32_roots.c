@@ -1,6 +1,7 @@
 /* Roots and lengths of f32.
  *
- *   √x, 1 / √x    the machine's, within 1 and 2 ulp; subnormal arguments count as 0
+ *   √x, 1 / √x    the machine's, within 1 and 2 ulp; subnormal arguments count as 0 unless
+ *                 the options keep them
  *   1 / ∛x        r = 2^(-log2 |x| / 3), then r + r (1 - |x| r³) / 3, one of Newton's steps
  *   ∛x            y = |x| r², then y + (|x| - y³) r² / 3
  *   hypot …       the machine's root of the sum of squares
@@ -11,11 +12,11 @@
 #include "f32.h"
 
 lilac_simt_value lilac_lower_f32_sqrt(math_builder *k, const lilac_simt_value *in) {
-    return flushed(k, LILAC_SIMT_OP_FSQRT, in[0]);
+    return by_instruction(k, LILAC_SIMT_OP_FSQRT, in[0]);
 }
 
 lilac_simt_value lilac_lower_f32_rsqrt(math_builder *k, const lilac_simt_value *in) {
-    return flushed(k, LILAC_SIMT_OP_FRSQRT, in[0]);
+    return by_instruction(k, LILAC_SIMT_OP_FRSQRT, in[0]);
 }
 
 /* ---- cube roots ----------------------------------------------------------------------------- */

@@ -32,8 +32,12 @@ static value as_integer(math_builder *k, value condition) {
 /* ---- one instruction ------------------------------------------------------------------------ */
 
 BUILD(instruction) {
-    return lilac_lower_flagged(k->l, (lilac_simt_opcode)row->code, result_type(row),
-                               (uint8_t)row->detail, (uint32_t)strlen(row->types) - 1, in);
+    uint32_t flags = (uint32_t)row->detail;
+    if (k->l->options->keep_subnormals) {
+        flags &= ~(uint32_t)LILAC_SIMT_FTZ;
+    }
+    return lilac_lower_flagged(k->l, (lilac_simt_opcode)row->code, result_type(row), (uint8_t)flags,
+                               (uint32_t)strlen(row->types) - 1, in);
 }
 
 /* Products and sums that stay apart. */
