@@ -295,7 +295,7 @@ static bool plan_product(product *p, lilac_plan_dot *plan, const lilac_tile_op *
     lilac_plan_dot_problem problem;
     lilac_matrix_shape shape;
     lilac_reason why = {"its result has no layout"};
-    if (!lilac_engine_dot_problem(&problem, op, &why)) {
+    if (!lilac_engine_dot_problem(&problem, op, l->target, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     if (!lilac_plan_dot_choose_wgmma(&shape, &problem, l->target)) {

@@ -120,7 +120,17 @@ static void order(lilac_lowering *l, const lilac_tile_op *op) {
     }
 }
 
+/* Which blocks of a cluster share a barrier and a copy is not known to this lowering. */
+static bool refuse_cluster(lilac_lowering *l) {
+    return lilac_lower_unsupported(l, "the kernel has %u blocks in a cluster; barriers and tensor copies "
+                                      "are lowered for one block",
+                                   l->target->num_ctas);
+}
+
 bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
+    if (l->target->num_ctas > 1) {
+        return refuse_cluster(l);
+    }
     switch (op->code) {
     case LILAC_TILE_OP_TTNG_ARRIVE_BARRIER:
         return arrive(l, op);
@@ -180,6 +190,9 @@ bool lilac_lower_tensor_copy(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_tile_type *block = descriptor->type->element;
     lilac_box box;
     shared_place to = {0}, signal = {0};
+    if (l->target->num_ctas > 1) {
+        return refuse_cluster(l);
+    }
     if (!is_map(l, descriptor) || !lilac_engine_box(&box, block)) {
         return lilac_lower_unsupported(l, "its descriptor is not a parameter, or has no blocks of "
                                           "rank 2 with rows of 32 bytes or more");
