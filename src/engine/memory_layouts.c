@@ -118,24 +118,31 @@ static void consider(memory_choice *choice, const lilac_layout *layout,
 
 /* ---- blocks of a cluster ------------------------------------------------------------------ */
 
+/* The shape of the part of a block. */
+static void find_part(int64_t *part, uint32_t rank, const int64_t *shape, uint32_t block_bits,
+                      const uint64_t *blocks) {
+    uint32_t start = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        part[d] = shape[d];
+        for (uint32_t i = 0; i < block_bits; i++) {
+            part[d] /= (blocks[i] >> start & low_bits(log2_of(shape[d]))) != 0 ? 2 : 1;
+        }
+        start += log2_of(shape[d]);
+    }
+}
+
 bool lilac_memory_of_part(lilac_layout *result, lilac_context *context,
                           const lilac_encoding *encoding, uint32_t rank, const int64_t *shape,
                           uint32_t block_bits, const uint64_t *blocks) {
-    uint32_t sizes[LILAC_MAX_RANK], start = 0;
+    uint32_t sizes[LILAC_MAX_RANK];
     int64_t part[LILAC_MAX_RANK];
     lilac_reason why;
     if (block_bits == 0) {
         return lilac_encoding_layout(context, result, encoding, rank, shape);
     }
+    find_part(part, rank, shape, block_bits, blocks);
     for (uint32_t d = 0; d < rank; d++) {
         sizes[d] = log2_of(shape[d]);
-        part[d] = shape[d];
-        for (uint32_t i = 0; i < block_bits; i++) {
-            part[d] /= (blocks[i] >> start & low_bits(sizes[d])) != 0 ? 2 : 1;
-        }
-        start += sizes[d];
-    }
-    for (uint32_t d = 0; d < rank; d++) {
         if (part[d] < 1) {
             return false;
         }
@@ -191,14 +198,16 @@ static void consider_row(memory_choice *choice, const swizzle_row *row, uint32_t
     const lilac_arch *arch = graph->target->arch;
     const lilac_tile_type *type = graph->nodes[choice->first].value->type;
     const uint32_t bits = max_u32(lilac_tile_element_bits(type), 8);
-    const uint64_t row_bytes = (uint64_t)shape[order[0]] * bits / 8;
+    int64_t part[LILAC_MAX_RANK];
+    find_part(part, rank, shape, block_bits(choice), choice->blocks);
+    const uint64_t row_bytes = (uint64_t)part[order[0]] * bits / 8;
     const uint64_t bank_row = (uint64_t)arch->banks * arch->bank_bytes;
     /* vec, perPhase, maxPhase */
     uint32_t numbers[3] = {row->vec_bytes * 8 / bits, 1, row->phases};
     if (row->phases > 1) {
         numbers[1] = row_bytes < bank_row ? (uint32_t)(bank_row / row_bytes) : 1;
         if (numbers[0] == 0 || rank < 2 || (uint64_t)row->vec_bytes * row->phases > row_bytes ||
-            (int64_t)numbers[1] * row->phases > shape[order[1]]) {
+            (int64_t)numbers[1] * row->phases > part[order[1]]) {
             return;
         }
     } else {
@@ -386,8 +395,9 @@ static void consider_matrix(memory_choice *choice, uint32_t width, bool transpos
     lilac_encoding *encoding = lilac_arena_new(module->arena, lilac_encoding);
     lilac_layout layout;
     char name[NAME_BYTES];
-    if (rank != 2 || shape[transposed ? 0 : 1] * bits / 8 < width ||
-        shape[transposed ? 1 : 0] < 8) {
+    int64_t part[LILAC_MAX_RANK];
+    find_part(part, rank, shape, block_bits(choice), choice->blocks);
+    if (rank != 2 || part[transposed ? 0 : 1] * bits / 8 < width || part[transposed ? 1 : 0] < 8) {
         return;
     }
     lilac_encoding_nvmma_shared(encoding, rank, width, transposed, bits, false);
