@@ -219,7 +219,7 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_select_dots(lilac_tile_module *module
 /* Assigns every tensor a layout with the inputs register, lane, warp, block, in this order. Then
  * lilac_tile_verify(module, true) holds. A function whose tensors have layouts already keeps them.
  * Refused with diagnostics: `unsupported-operation` (an operation on tensors without a layout
- * rule, at its position), `unsupported-clusters` (num_ctas above 1), `shape` (a tensor that no
+ * rule, at its position), `unsupported-clusters` (num_ctas above 1 on a device without clusters), `shape` (a tensor that no
  * layout of powers of two covers), `mixed-layouts` (some tensors of a function have a layout, some
  * have none), `layout-of-other-threads` (a layout has other numbers of lanes, warps or blocks than
  * the target). Then memory whose type has no layout gets the layout with the cheapest accesses.

@@ -119,8 +119,8 @@ static const lilac_layout *any_layout(assignment *a, const lilac_tile_type *type
     for (uint32_t i = 0; i < type->rank; i++) {
         order[i] = type->rank - 1 - i;
     }
-    return lilac_coalesce_shaped(
-        a, type, &(blocked_shape){.order = order, .vector = 1, .blocks = columns});
+    return lilac_coalesce_shaped(a, type,
+                                 &(blocked_shape){.order = order, .vector = 1, .blocks = columns});
 }
 
 /* The allocation behind transpositions of memory; *layout, of the operand, becomes that of the stored
@@ -143,7 +143,7 @@ static lilac_tile_op *find_allocation(assignment *a, const lilac_tile_value *mem
         op = op->operands[0].value->op;
     }
     return op != NULL && op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count > 0 ? op
-                                                                                           : NULL;
+                                                                                            : NULL;
 }
 
 /* The type of an operand as a tensor. */
@@ -195,9 +195,9 @@ static const lilac_tile_use *find_product(const lilac_tile_value *memory) {
 
 const lilac_layout *lilac_stored_layout(assignment *a, const lilac_tile_op *alloc,
                                         const lilac_layout *native) {
-    const lilac_tile_use *use =
-        a->target->num_ctas > 1 && alloc->operand_count > 0 ? find_product(&alloc->results[0])
-                                                            : NULL;
+    const lilac_tile_use *use = a->target->num_ctas > 1 && alloc->operand_count > 0
+                                    ? find_product(&alloc->results[0])
+                                    : NULL;
     if (use == NULL) {
         return NULL;
     }

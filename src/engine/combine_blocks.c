@@ -201,9 +201,18 @@ static lilac_tile_value *convert(const combining *c, lilac_tile_value *value,
                  place);
 }
 
-/* The users of the operation's results use those of `made`, converted where the types differ. */
+/* Does a value of one type need no conversion to be one of the other? */
+static bool is_same(const lilac_tile_type *a, const lilac_tile_type *b) {
+    return a == b ||
+           (a->layout != NULL && b->layout != NULL && lilac_layout_equal(a->layout, b->layout));
+}
+
+/* The users of the operation's results use those of `made`, converted where the layouts differ. */
 static void replace(combining *c, lilac_tile_op *op, lilac_tile_op *made) {
     for (uint32_t i = 0; i < op->result_count; i++) {
+        if (is_same(made->results[i].type, op->results[i].type)) {
+            made->results[i].type = op->results[i].type;
+        }
         lilac_tile_value *value =
             unary(c, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, &made->results[i], op->results[i].type, op);
         lilac_tile_replace_uses(&op->results[i], value);
@@ -213,17 +222,17 @@ static void replace(combining *c, lilac_tile_op *op, lilac_tile_op *made) {
 }
 
 static void refuse(combining *c, const lilac_tile_op *op) {
-    lilac_error(c->module->context, lilac_tile_position(op), op->location, "unsupported-clusters",
-                "'%s' combines elements of several blocks of the cluster, and no layout in which one "
-                "block has all of them fits its registers",
-                lilac_tile_op_info_get(op->code)->name);
+    lilac_error(
+        c->module->context, lilac_tile_position(op), op->location, "unsupported-clusters",
+        "'%s' combines elements of several blocks of the cluster, and no layout in which one "
+        "block has all of them fits its registers",
+        lilac_tile_op_info_get(op->code)->name);
     c->failed = true;
 }
 
 /* A clone of the operation, before it, that reduces values of the layout `source` along another axis. */
-static lilac_tile_op *reduce_again(const combining *c, lilac_tile_op *op,
-                                   lilac_tile_value **values, uint32_t axis,
-                                   const lilac_layout *source) {
+static lilac_tile_op *reduce_again(const combining *c, lilac_tile_op *op, lilac_tile_value **values,
+                                   uint32_t axis, const lilac_layout *source) {
     lilac_tile_op *made = lilac_tile_clone(c->module, op);
     lilac_tile_attribute attribute = *lilac_tile_find(&op->attributes, "axis");
     lilac_layout result;
@@ -301,11 +310,13 @@ static bool divides_any(const lilac_tile_op *op) {
     bool divides = false;
     for (uint32_t i = 0; i < op->operand_count; i++) {
         const lilac_tile_type *type = op->operands[i].value->type;
-        divides |= lilac_tile_is_tensor(type) && lilac_blocks_divide(type->layout, LILAC_WHOLE_TENSOR);
+        divides |=
+            lilac_tile_is_tensor(type) && lilac_blocks_divide(type->layout, LILAC_WHOLE_TENSOR);
     }
     for (uint32_t i = 0; i < op->result_count; i++) {
         const lilac_tile_type *type = op->results[i].type;
-        divides |= lilac_tile_is_tensor(type) && lilac_blocks_divide(type->layout, LILAC_WHOLE_TENSOR);
+        divides |=
+            lilac_tile_is_tensor(type) && lilac_blocks_divide(type->layout, LILAC_WHOLE_TENSOR);
     }
     return divides;
 }

@@ -43,7 +43,7 @@ typedef struct product {
 
 /* Has an earlier product read an operand at this address, and has this one A in registers? ptxas of CUDA 12.8
  * computes the descriptors of two such products from one sum, and reads a uniform register that nothing
- * wrote (tests/exec/shared_descriptors.py). */
+ * wrote. */
 static bool is_read_again(const product *p, lilac_simt_value address) {
     lilac_lowering *l = p->dot.l;
     const lilac_lower_read *read = l->product_reads;
