@@ -354,8 +354,8 @@ static uint32_t number_of(const char *index, const char *name, const char *key, 
     return number != NULL ? (uint32_t)strtoul(number + strlen(key), NULL, 10) : usual;
 }
 
-/* With as many blocks in a cluster as the index says, or `blocks` if it is not 0. */
-static void try_samples(uint32_t blocks, const char *what) {
+static void samples(void **state) {
+    (void)state;
     static char names[1024][256];
     static const char folder[] = LILAC_TEST_DATA "/ttir";
     uint32_t count = 0, complaints = 0;
@@ -387,7 +387,7 @@ static void try_samples(uint32_t blocks, const char *what) {
         const bool is_program =
             program_of_text(&p, text, length,
                             number_of(index, names[i], "\"num_warps\": ", 4), 1 << 16);
-        p.blocks = blocks != 0 ? blocks : number_of(index, names[i], "\"num_ctas\": ", 1);
+        p.blocks = number_of(index, names[i], "\"num_ctas\": ", 1);
         free(text);
         if (!is_program) {
             program_clear(&p);
@@ -406,25 +406,14 @@ static void try_samples(uint32_t blocks, const char *what) {
         program_clear(&p);
     }
     free(index);
-    report(&t, what);
+    report(&t, "samples");
     assert_int_equal(t.outcomes[PROGRAM_WRONG] + t.outcomes[PROGRAM_BROKEN], 0);
-}
-
-static void samples(void **state) {
-    (void)state;
-    try_samples(0, "samples");
-}
-
-static void samples_in_clusters(void **state) {
-    (void)state;
-    try_samples(4, "samples with 4 blocks");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_laid_out), cmocka_unit_test(with_random_layouts),
         cmocka_unit_test(samples),     cmocka_unit_test(found_before),
-        cmocka_unit_test(samples_in_clusters),
         cmocka_unit_test(in_clusters), cmocka_unit_test(in_clusters_with_random_layouts),
         cmocka_unit_test(arg_max),
     };
