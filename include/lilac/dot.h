@@ -37,12 +37,25 @@ typedef struct lilac_plan_dot_problem {
     uint32_t rank; /* 2, or 3 with a batch as dim0 */
     uint32_t batch_bits, m_bits, n_bits, k_bits;
     lilac_matrix_type a, b, d; /* LILAC_MATRIX_NONE: no tensor core has the type */
+    /* log2 of the blocks of the cluster among which the batch, M and N are divided. K is not: each
+     * block computes its part of D from its rows of A and its columns of B. */
+    uint32_t blocks[3];
 } lilac_plan_dot_problem;
+
+/* Divides the problem among the blocks of the target: the batch first, then the longer one of M and N in
+ * the part of a block, as long as the part fills a wgmma. `chained`: only M, if it is long enough, as in
+ * lilac_plan_dot_result_layout. */
+LILAC_API void lilac_plan_dot_divide(lilac_plan_dot_problem *problem, const lilac_target *target,
+                                     bool chained);
+/* Divides it as a layout of D does. */
+LILAC_API void lilac_plan_dot_divide_as(lilac_plan_dot_problem *problem,
+                                        const lilac_layout_columns *d);
 
 enum {
     LILAC_PLAN_DOT_MOST_ROWS = 6,
     LILAC_PLAN_DOT_MOST_COLUMNS = 8,
     LILAC_PLAN_DOT_MOST_INNER = 8,
+    LILAC_PLAN_DOT_MOST_BLOCKS = 8, /* log2 of the blocks of a cluster */
     LILAC_PLAN_DOT_NO_REGISTER = -1
 };
 
@@ -63,6 +76,9 @@ typedef struct lilac_plan_dot {
     /* The inner coordinates of the instructions of one accumulator: sums of these vectors. */
     uint32_t step_bits;
     uint64_t step[LILAC_LAYOUT_MAX_BITS];
+    /* The row and the column of D at which the part of each block begins, by bits of its rank. */
+    uint32_t block_bits;
+    uint64_t block_row[LILAC_PLAN_DOT_MOST_BLOCKS], block_column[LILAC_PLAN_DOT_MOST_BLOCKS];
 } lilac_plan_dot;
 
 /* The coordinate along the last but one (0) or the last dimension (1) of a matrix, or along the
@@ -125,8 +141,11 @@ typedef struct lilac_plan_dot_memory {
     uint32_t element_bytes;
 } lilac_plan_dot_memory;
 
-/* The descriptor of operand 0 or 1 of the plan in memory with this layout (offset to coordinates).
- * `shift`: xored to every offset, in elements; a part of a buffer starts there. Refused: no descriptor reads the elements where the layout has them. */
+/* The descriptor of operand 0 or 1 of the plan in memory with this layout (offset and block to
+ * coordinates).
+ * `shift`: xored to every offset, in elements; a part of a buffer starts there. Refused: no descriptor reads
+ * the elements where the layout has them; a block has other rows or columns in its memory than its part of
+ * D needs. */
 LILAC_API LILAC_MUST_USE bool lilac_plan_dot_memory_init(lilac_plan_dot_memory *result,
                                                          const lilac_plan_dot *plan,
                                                          uint32_t operand,

@@ -228,7 +228,7 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_select_dots(lilac_tile_module *module
 /* Assigns every tensor a layout with the inputs register, lane, warp, block, in this order. Then
  * lilac_tile_verify(module, true) holds. A function whose tensors have layouts already keeps them.
  * Refused with diagnostics: `unsupported-operation` (an operation on tensors without a layout
- * rule, at its position), `unsupported-clusters` (num_ctas above 1), `shape` (a tensor that no
+ * rule, at its position), `unsupported-clusters` (num_ctas above 1 on a device without clusters), `shape` (a tensor that no
  * layout of powers of two covers), `mixed-layouts` (some tensors of a function have a layout, some
  * have none), `layout-of-other-threads` (a layout has other numbers of lanes, warps or blocks than
  * the target). Then memory whose type has no layout gets the layout with the cheapest accesses.
@@ -250,6 +250,12 @@ lilac_engine_pipeline_loops(lilac_tile_module *module, const lilac_target *targe
  * of floats, as tt.reduce does. Requires layouts. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_split_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Replaces reductions, scans, gathers and histograms of tensors whose axis the blocks of a cluster divide
+ * by operations on one block's elements and conversions, which exchange elements of several blocks. Nothing
+ * for clusters of one block. Requires layouts. Fails with a diagnostic (`unsupported-clusters`) where the
+ * elements need too many registers. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_combine_blocks(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Inserts a barrier of the block between two accesses to the memory of one argument if different threads
  * execute them and at least one is a store. Requires layouts. Never fails. Cost: the number of operations
  * times the depth of their nesting. */
@@ -337,7 +343,9 @@ LILAC_API lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op);
 
 /* The product that tt.dot or ttng.warp_group_dot computes. Refused: ranks other than 2 and 3. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_dot_problem(lilac_plan_dot_problem *problem,
-                                                       const lilac_tile_op *op, lilac_reason *why);
+                                                       const lilac_tile_op *op,
+                                                       const lilac_target *target,
+                                                       lilac_reason *why);
 /* wgmma adds products of 8-bit floats with about 14 bits. The number of terms that it may add in
  * this product before f32 adds them to the accumulators: the attribute maxNumImpreciseAcc, of which
  * 0 is 1. 0: any number, also for other types. */

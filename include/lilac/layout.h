@@ -231,6 +231,35 @@ static inline uint32_t lilac_layout_columns_own(const lilac_layout_columns *colu
     return 1U << __builtin_popcount(columns->distinct);
 }
 
+/* ---- blocks of a cluster ------------------------------------------------------------------ */
+
+/* The columns of the input `block`, the lowest bit first; returns their number. */
+LILAC_API uint32_t lilac_layout_block_columns(uint64_t *columns, const lilac_layout *layout);
+/* Do two layouts of one shape give each block the same elements? */
+LILAC_API bool lilac_layout_same_blocks(const lilac_layout *a, const lilac_layout *b);
+/* log2 of the number of different parts of a tensor that blocks hold: the rank of these columns. */
+LILAC_API uint32_t lilac_layout_part_bits(const lilac_layout *layout);
+/* Appends 2^bits blocks to a layout of the part of a tensor that one block holds. The columns are zero
+ * or distinct unit vectors of the whole tensor, whose dimensions have 2^sizes[d] elements; the bits of
+ * the part are the other bits of each dimension, in their order:
+ *
+ *     part  x1 x0        column of block bit 0: e1        tensor  x1 b x0
+ *
+ * A layout of the part that has an input `block` of no bits loses it. Refused: columns that are no
+ * such vectors, a part whose dimensions do not have the other bits. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_add_blocks(lilac_layout *result,
+                                                      const lilac_layout *part,
+                                                      const uint32_t *sizes, uint32_t bits,
+                                                      const uint64_t *columns, lilac_reason *why);
+/* The layout with other columns of its block bits. Columns of registers, lanes and warps that are sums of
+ * those of the blocks and of earlier ones give way: registers are dropped, lanes and warps take what no
+ * input covers any more, and new registers take the rest. Surjective if `layout` is. Refused: more
+ * than 64 bits. */
+LILAC_API LILAC_MUST_USE bool lilac_layout_change_blocks(lilac_layout *result,
+                                                         const lilac_layout *layout,
+                                                         const uint64_t *columns,
+                                                         lilac_reason *why);
+
 /* ---- algebra ---------------------------------------------------------------------------- */
 
 /* a × b (Definition 4.3): shared names are extended, b's bits above a's; new names appended. */

@@ -5,6 +5,7 @@
  *   coalesce.c        blocked layouts; the candidates and the prices of memory operations
  *   gather.c          the candidates of tt.gather
  *   dot.c             the candidates, operands and prices of matrix products
+ *   blocks.c          how tensors are divided among the blocks of a cluster
  *   price.c           prices of conversions, reductions, scans and gathers
  *   layout_constraints.c  equality classes of values, and the edges between them
  *   propagate.c       components of equality classes, and the layout of each
@@ -103,6 +104,8 @@ typedef struct blocked_shape {
     int64_t lanes;   /* limit of lanes along order[0], unless they fit nowhere else; 0: none */
     bool slow_warps; /* warps along the last dimensions of the order first */
     bool copies;     /* full vectors even if the threads outnumber them and some hold copies */
+    const uint64_t *blocks; /* the columns of the blocks of the cluster, zero or distinct unit
+                               vectors; NULL: all blocks hold copies */
 } blocked_shape;
 
 #define MOST_OWN_LAYOUTS 4
@@ -238,12 +241,13 @@ int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type
 void lilac_coalesce_own(assignment *a, layout_anchor *anchor);
 /* The layouts that the memory operations of a component propose together: plain ones; with
  * CANDIDATES_VARIED also those that distribute lanes and warps differently; with CANDIDATES_COPIES
- * also those with full vectors, in which some threads hold copies. At most `most`; returns their
- * number, 0 after a diagnostic. */
+ * also those with full vectors, in which some threads hold copies. `blocks`: the columns of the blocks of
+ * the cluster, as of blocked_shape. At most `most`; returns their number, 0 after a diagnostic. */
 #define CANDIDATES_VARIED 1u
 #define CANDIDATES_COPIES 2u
 uint32_t lilac_coalesce_candidates(assignment *a, const layout_anchor *first, uint32_t kinds,
-                                   const lilac_layout **result, uint32_t most);
+                                   const uint64_t *blocks, const lilac_layout **result,
+                                   uint32_t most);
 
 /* price.c: in 1/16 clocks, for one execution, all warps of a block together */
 int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,
@@ -264,6 +268,37 @@ layout_price lilac_price_reduce, lilac_price_scan, lilac_price_gather;
 /* gather.c: the layouts that a gather proposes, as in layout_relation. */
 uint32_t lilac_gather_candidates(assignment *a, const lilac_tile_op *op, const uint32_t *order,
                                  const lilac_layout **result, uint32_t most);
+
+/* blocks.c: how tensors are divided among the blocks of a cluster */
+#define MOST_BLOCK_CHOICES (LILAC_MAX_RANK + 2)
+/* Columns of the blocks that the layouts of a component may have; of each choice as many as the cluster
+ * has block bits. A cluster of one block has one choice, NULL. */
+typedef struct block_choices {
+    uint32_t count;
+    const uint64_t *columns[MOST_BLOCK_CHOICES];
+} block_choices;
+/* One choice for each dimension, whose highest bits are divided, continued in the others where it is too
+ * short; all blocks have copies. */
+void lilac_block_choices(block_choices *result, assignment *a, const lilac_tile_type *type);
+/* Adds the columns of a layout, unless they are known or are not zero or distinct unit vectors. */
+void lilac_block_choices_add(block_choices *result, const lilac_layout *layout, assignment *a);
+/* The layout with the blocks of `like`; NULL: it needs too many registers. */
+const lilac_layout *lilac_with_blocks(assignment *a, const lilac_layout *layout,
+                                      const lilac_layout *like);
+/* An operand of a product, before the operations that only rearrange it, and a layout whose blocks have the
+ * parts that their products need. */
+typedef struct product_operand {
+    lilac_tile_value *value;
+    const lilac_layout *layout;
+} product_operand;
+/* For a layout of the result; false: the operand is no tensor that is computed once. */
+bool lilac_find_product_operand(product_operand *result, assignment *a, const lilac_tile_op *dot,
+                                uint32_t operand, const lilac_layout *d);
+/* A layout of the tensor that ttg.local_alloc stores in which each block has the part that its product
+ * needs; NULL: no product uses the memory, or the cluster has one block. `native`: the layout of the tensor;
+ * NULL: any. */
+const lilac_layout *lilac_stored_layout(assignment *a, const lilac_tile_op *alloc,
+                                        const lilac_layout *native);
 
 /* dot.c: the relation of matrix products, as in layout_relation. */
 layout_transfer lilac_dot_transfer;

@@ -465,12 +465,13 @@ bool lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *
                                  bool *changed) {
     *changed = false;
     bool valid = true;
-    if (target->num_ctas > 1) {
+    if (target->num_ctas > 1 && !lilac_arch_has(target->arch, LILAC_HAS_CLUSTERS)) {
         lilac_tile_function *first = module->functions;
         lilac_position nowhere = {0};
         lilac_error(module->context, first != NULL ? first->position : nowhere,
                     first != NULL ? first->location : module->location, "unsupported-clusters",
-                    "clusters of %u blocks are not supported yet, only of one", target->num_ctas);
+                    "a cluster of %u blocks; %s has no clusters", target->num_ctas,
+                    target->arch->name);
         return false;
     }
     for (lilac_tile_function *function = module->functions; function != NULL;

@@ -23,7 +23,8 @@ typedef struct liveness {
 
 uint64_t lilac_engine_bytes(const lilac_tile_type *type) {
     const uint32_t bits = lilac_tile_element_bits(type);
-    return (uint64_t)lilac_tile_element_count(type) * (bits < 8 ? 8 : bits) / 8;
+    const uint32_t parts = type->layout != NULL ? lilac_layout_part_bits(type->layout) : 0;
+    return ((uint64_t)lilac_tile_element_count(type) * (bits < 8 ? 8 : bits) / 8) >> parts;
 }
 
 uint32_t lilac_engine_words(const lilac_tile_type *type) {

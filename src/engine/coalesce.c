@@ -30,7 +30,7 @@ static void replicated(lilac_layout *layout, const lilac_target *target) {
         lilac_layout_add_in(layout, "register", 0, zeros, NULL) &&
         lilac_layout_add_in(layout, "lane", log2_of(target->arch->warp_size), zeros, NULL) &&
         lilac_layout_add_in(layout, "warp", log2_of(target->num_warps), zeros, NULL) &&
-        lilac_layout_add_in(layout, "block", 0, zeros, NULL);
+        lilac_layout_add_in(layout, "block", log2_of(target->num_ctas), zeros, NULL);
     (void)valid; /* always: the four names differ and have at most 16 bits */
 }
 
@@ -56,10 +56,41 @@ static void distribute(uint32_t *counts, uint32_t rank, const uint32_t *order, i
     counts[order[rank - 1]] *= (uint32_t)count;
 }
 
+/* The part of a tensor that one block of the cluster holds. */
+static int64_t find_part(const assignment *a, const lilac_tile_type *type, const uint64_t *blocks,
+                         int64_t *part) {
+    uint32_t start = 0;
+    int64_t count = 1;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        part[d] = type->shape[d];
+        for (uint32_t i = 0; blocks != NULL && i < log2_of(a->target->num_ctas); i++) {
+            const uint64_t column = blocks[i] >> start & low_bits(log2_of(type->shape[d]));
+            part[d] = column != 0 ? part[d] / 2 : part[d];
+        }
+        start += log2_of(type->shape[d]);
+        count *= part[d];
+    }
+    return count;
+}
+
+/* Adds the blocks of the cluster to the layout of a part. */
+static bool add_blocks(const assignment *a, lilac_layout *layout, const lilac_tile_type *type,
+                       const uint64_t *blocks) {
+    static const uint64_t copies[LILAC_LAYOUT_MAX_BITS];
+    uint32_t bits[LILAC_MAX_RANK];
+    lilac_reason why;
+    for (uint32_t d = 0; d < type->rank; d++) {
+        bits[d] = log2_of(type->shape[d]);
+    }
+    return a->target->num_ctas == 1 ||
+           lilac_layout_add_blocks(layout, layout, bits, log2_of(a->target->num_ctas),
+                                   blocks != NULL ? blocks : copies, &why);
+}
+
 const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *type,
                                           const blocked_shape *shape) {
     uint32_t sizes[LILAC_MAX_RANK], lanes[LILAC_MAX_RANK], warps[LILAC_MAX_RANK];
-    int64_t room[LILAC_MAX_RANK];
+    int64_t room[LILAC_MAX_RANK], part[LILAC_MAX_RANK];
     const uint32_t *order = shape->order;
     lilac_layout layout;
     if (type->rank == 0) {
@@ -67,22 +98,23 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
         return lilac_tile_intern_layout(a->module, &layout);
     }
     int64_t threads = (int64_t)a->target->arch->warp_size * a->target->num_warps;
-    int64_t count = lilac_tile_element_count(type);
+    int64_t count = find_part(a, type, shape->blocks, part);
     int64_t each = shape->copies ? count : max_i64(count / threads, 1);
     for (uint32_t i = 0; i < type->rank; i++) {
         uint32_t d = order[i];
         int64_t wanted = i == 0 ? shape->vector : (i == 1 ? max_i64(shape->tile, 1) : 1);
-        int64_t size = min_i64(min_i64(wanted, each), type->shape[d]);
+        int64_t size = min_i64(min_i64(wanted, each), part[d]);
         sizes[d] = (uint32_t)size;
         each /= size;
-        room[d] = max_i64(type->shape[d] / size, 1);
+        room[d] = max_i64(part[d] / size, 1);
     }
     distribute(lanes, type->rank, order, room, a->target->arch->warp_size, shape->lanes, false);
     distribute(warps, type->rank, order, room, a->target->num_warps, 0, shape->slow_warps);
     lilac_encoding encoding;
     memset(&encoding, 0, sizeof encoding);
     lilac_encoding_blocked(&encoding, type->rank, sizes, lanes, warps, order);
-    if (!lilac_encoding_layout(a->module->context, &layout, &encoding, type->rank, type->shape)) {
+    if (!lilac_encoding_layout(a->module->context, &layout, &encoding, type->rank, part) ||
+        !add_blocks(a, &layout, type, shape->blocks)) {
         a->failed = true;
         return NULL;
     }
@@ -119,7 +151,8 @@ int64_t lilac_coalesce_repeated(const assignment *a, const lilac_tile_type *type
     for (uint32_t i = 0; i < layout->in[0].bits; i++) {
         count <<= layout->columns[i] != 0;
     }
-    return max_i64(count - max_i64(lilac_tile_element_count(type) / warp, 1), 0);
+    const int64_t blocks = a->target->num_ctas;
+    return max_i64(count - max_i64(lilac_tile_element_count(type) / warp / blocks, 1), 0);
 }
 
 int64_t lilac_coalesce_price(const assignment *a, const memory_access *access,
@@ -303,14 +336,16 @@ static int64_t most_across(const layout_anchor *first, const uint32_t *order, in
 }
 
 uint32_t lilac_coalesce_candidates(assignment *a, const layout_anchor *first, uint32_t kinds,
-                                   const lilac_layout **result, uint32_t most) {
+                                   const uint64_t *blocks, const lilac_layout **result,
+                                   uint32_t most) {
     const memory_access *access = &first->access;
     uint32_t count = 0;
     choices all;
     collect(&all, first);
     for (uint32_t o = 0; o < all.order_count; o++) {
         for (uint32_t w = 0; w < all.width_count; w++) {
-            blocked_shape shape = {.order = all.orders[o], .vector = all.widths[w]};
+            blocked_shape shape = {
+                .order = all.orders[o], .vector = all.widths[w], .blocks = blocks};
             shape.tile = most_across(first, all.orders[o], all.widths[w]);
             add(result, &count, most, lilac_coalesce_shaped(a, access->type, &shape));
             shape.copies = true;
@@ -323,7 +358,7 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_anchor *first, ui
         return a->failed ? 0 : count;
     }
     for (uint32_t o = 0; o < all.order_count; o++) {
-        blocked_shape shape = {.order = all.orders[o], .vector = 1};
+        blocked_shape shape = {.order = all.orders[o], .vector = 1, .blocks = blocks};
         for (uint32_t w = 0; w < all.vector_count; w++) {
             shape.vector = max_i64(shape.vector, all.widths[w]);
         }

@@ -365,8 +365,9 @@ static bool walk(lilac_tile_module *module, const lilac_target *target, lilac_ti
 bool lilac_engine_decouple_warps(lilac_tile_module *module, const lilac_target *target,
                                  bool *changed) {
     *changed = false;
-    if (!lilac_arch_has(target->arch, LILAC_HAS_WGMMA) || target->num_warps < FEWEST_WARPS) {
-        return true;
+    if (!lilac_arch_has(target->arch, LILAC_HAS_WGMMA) || target->num_warps < FEWEST_WARPS ||
+        target->num_ctas > 1) {
+        return true; /* the lowering knows mbarriers of one block only */
     }
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next) {

@@ -44,8 +44,29 @@ static lilac_scalar scalar_of(const lilac_tile_type *type) {
     return type->kind == LILAC_TILE_MEMDESC ? type->scalar : lilac_tile_element(type)->scalar;
 }
 
+static bool is_chained(const lilac_tile_op *op);
+
+/* Divides the problem among the blocks of a cluster: as the layout of the result does, if it has one. */
+static bool divide(lilac_plan_dot_problem *problem, const lilac_tile_op *op,
+                   const lilac_target *target, lilac_reason *why) {
+    const lilac_layout *layout = op->results[0].type->layout;
+    lilac_layout_columns columns;
+    if (target->num_ctas == 1) {
+        return true;
+    }
+    if (layout == NULL) {
+        lilac_plan_dot_divide(problem, target, is_chained(op));
+        return true;
+    }
+    if (!lilac_plan_columns_init(&columns, layout, target, why)) {
+        return false;
+    }
+    lilac_plan_dot_divide_as(problem, &columns);
+    return true;
+}
+
 bool lilac_engine_dot_problem(lilac_plan_dot_problem *problem, const lilac_tile_op *op,
-                              lilac_reason *why) {
+                              const lilac_target *target, lilac_reason *why) {
     const lilac_tile_type *a = op->operands[0].value->type, *b = op->operands[1].value->type;
     const lilac_tile_type *d = op->results[0].type;
     const lilac_name precision = lilac_tile_find_text(&op->attributes, "inputPrecision");
@@ -63,7 +84,7 @@ bool lilac_engine_dot_problem(lilac_plan_dot_problem *problem, const lilac_tile_
                                         .a = matrix_type(scalar_of(a), tf32),
                                         .b = matrix_type(scalar_of(b), tf32),
                                         .d = accumulator_type(scalar_of(d))};
-    return true;
+    return divide(problem, op, target, why);
 }
 
 uint32_t lilac_engine_imprecise_terms(const lilac_tile_op *op,
@@ -200,7 +221,7 @@ uint32_t lilac_dot_rank(const assignment *a, const lilac_tile_op *op) {
     lilac_plan_dot_problem problem;
     lilac_matrix_shape shape;
     lilac_reason why;
-    return lilac_engine_dot_problem(&problem, op, &why)
+    return lilac_engine_dot_problem(&problem, op, a->target, &why)
                ? (uint32_t)choose(&shape, &problem, op, a->target)
                : 0;
 }
@@ -212,7 +233,7 @@ uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint
     lilac_matrix_shape shape;
     lilac_layout layout;
     lilac_reason why;
-    if (most == 0 || !lilac_engine_dot_problem(&problem, op, &why)) {
+    if (most == 0 || !lilac_engine_dot_problem(&problem, op, a->target, &why)) {
         return 0;
     }
     const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
@@ -241,10 +262,11 @@ const lilac_layout *lilac_dot_operand_layout(assignment *a, const lilac_tile_op 
     lilac_layout_columns columns;
     lilac_layout layout;
     lilac_reason why;
-    if (!lilac_engine_dot_problem(&problem, op, &why) ||
+    if (!lilac_engine_dot_problem(&problem, op, a->target, &why) ||
         !lilac_plan_columns_init(&columns, d, a->target, &why)) {
         return NULL;
     }
+    lilac_plan_dot_divide_as(&problem, &columns);
     const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
     if (!lilac_plan_dot_operand_layout(&layout, &problem, unit, &shape, &columns, operand, &why)) {
         return NULL;
@@ -278,10 +300,11 @@ int64_t lilac_price_dot(assignment *a, const lilac_tile_op *op, const lilac_layo
     lilac_layout_columns columns[3];
     const lilac_layout_columns *operands[2] = {NULL, NULL};
     lilac_reason why;
-    if (!lilac_engine_dot_problem(&problem, op, &why) ||
+    if (!lilac_engine_dot_problem(&problem, op, a->target, &why) ||
         !lilac_plan_columns_init(&columns[2], layout, a->target, &why)) {
         return PRICE_IMPOSSIBLE;
     }
+    lilac_plan_dot_divide_as(&problem, &columns[2]);
     const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
     for (uint32_t i = 0; i < 2; i++) {
         lilac_layout operand;

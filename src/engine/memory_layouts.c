@@ -15,6 +15,8 @@
  *     nvmma_shared         the only ones for operands of wgmma: rows of 128, 64 or 32 bytes, swizzled,
  *                          along either dimension
  *
+ * In a cluster a candidate is the layout of the part of one block, which all accesses must agree about.
+ *
  * The price of a candidate is the sum of the clocks of the plans of all accesses, weighted by the
  * estimated trip counts of the enclosing loops. The first of the cheapest candidates is chosen. A
  * candidate is excluded if one of its accesses cannot be lowered. */
@@ -31,6 +33,8 @@ typedef struct memory_choice {
     uint32_t first;               /* node whose coordinates the candidates have: an allocation */
     const lilac_tile_op *refused; /* an operation that refuses a candidate, and its reason */
     lilac_reason why;
+    uint64_t blocks[LILAC_LAYOUT_MAX_BITS]; /* columns of the blocks of the cluster: each block stores
+                                               and loads its own part of the elements */
     bool found;
     int64_t cycles; /* of the best candidate */
     lilac_layout best;
@@ -112,6 +116,51 @@ static void consider(memory_choice *choice, const lilac_layout *layout,
     (void)snprintf(choice->name, sizeof choice->name, "%s", name);
 }
 
+/* ---- blocks of a cluster ------------------------------------------------------------------ */
+
+/* The shape of the part of a block. */
+static void find_part(int64_t *part, uint32_t rank, const int64_t *shape, uint32_t block_bits,
+                      const uint64_t *blocks) {
+    uint32_t start = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        part[d] = shape[d];
+        for (uint32_t i = 0; i < block_bits; i++) {
+            part[d] /= (blocks[i] >> start & low_bits(log2_of(shape[d]))) != 0 ? 2 : 1;
+        }
+        start += log2_of(shape[d]);
+    }
+}
+
+bool lilac_memory_of_part(lilac_layout *result, lilac_context *context,
+                          const lilac_encoding *encoding, uint32_t rank, const int64_t *shape,
+                          uint32_t block_bits, const uint64_t *blocks) {
+    uint32_t sizes[LILAC_MAX_RANK];
+    int64_t part[LILAC_MAX_RANK];
+    lilac_reason why;
+    if (block_bits == 0) {
+        return lilac_encoding_layout(context, result, encoding, rank, shape);
+    }
+    find_part(part, rank, shape, block_bits, blocks);
+    for (uint32_t d = 0; d < rank; d++) {
+        sizes[d] = log2_of(shape[d]);
+        if (part[d] < 1) {
+            return false;
+        }
+    }
+    return lilac_encoding_layout(context, result, encoding, rank, part) &&
+           lilac_layout_add_blocks(result, result, sizes, block_bits, blocks, &why);
+}
+
+static uint32_t block_bits(const memory_choice *choice) {
+    return log2_of(choice->graph->target->num_ctas);
+}
+
+static bool layout_of(const memory_choice *choice, lilac_layout *result,
+                      const lilac_encoding *encoding, uint32_t rank, const int64_t *shape) {
+    return lilac_memory_of_part(result, choice->graph->function->module->context, encoding, rank,
+                                shape, block_bits(choice), choice->blocks);
+}
+
 /* ---- row-major and Triton's swizzles ------------------------------------------------------ */
 
 /* Pieces of `vec_bytes` of a row are xored with `phases` consecutive values. 0: row-major. */
@@ -149,14 +198,16 @@ static void consider_row(memory_choice *choice, const swizzle_row *row, uint32_t
     const lilac_arch *arch = graph->target->arch;
     const lilac_tile_type *type = graph->nodes[choice->first].value->type;
     const uint32_t bits = max_u32(lilac_tile_element_bits(type), 8);
-    const uint64_t row_bytes = (uint64_t)shape[order[0]] * bits / 8;
+    int64_t part[LILAC_MAX_RANK];
+    find_part(part, rank, shape, block_bits(choice), choice->blocks);
+    const uint64_t row_bytes = (uint64_t)part[order[0]] * bits / 8;
     const uint64_t bank_row = (uint64_t)arch->banks * arch->bank_bytes;
     /* vec, perPhase, maxPhase */
     uint32_t numbers[3] = {row->vec_bytes * 8 / bits, 1, row->phases};
     if (row->phases > 1) {
         numbers[1] = row_bytes < bank_row ? (uint32_t)(bank_row / row_bytes) : 1;
         if (numbers[0] == 0 || rank < 2 || (uint64_t)row->vec_bytes * row->phases > row_bytes ||
-            (int64_t)numbers[1] * row->phases > shape[order[1]]) {
+            (int64_t)numbers[1] * row->phases > part[order[1]]) {
             return;
         }
     } else {
@@ -166,7 +217,7 @@ static void consider_row(memory_choice *choice, const swizzle_row *row, uint32_t
     lilac_layout layout;
     char name[NAME_BYTES];
     lilac_encoding_swizzled_shared(&encoding, rank, numbers[0], numbers[1], numbers[2], order);
-    if (!lilac_encoding_layout(graph->function->module->context, &layout, &encoding, rank, shape)) {
+    if (!layout_of(choice, &layout, &encoding, rank, shape)) {
         return;
     }
     put_name(name, rank, order, numbers);
@@ -297,6 +348,31 @@ static void consider_pairs(memory_choice *choice) {
     }
 }
 
+/* Sets the blocks of the first node: those of the tensors that are stored and loaded. False: they differ. */
+static bool find_blocks(memory_choice *choice) {
+    const memory_graph *graph = choice->graph;
+    bool known = block_bits(choice) == 0;
+    for (uint32_t i = 0; i < graph->access_count && block_bits(choice) > 0; i++) {
+        const shared_access *access = &graph->access_list[i];
+        lilac_layout layout;
+        uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
+        if (!is_member(choice, access->node) || !bring_to_first(choice, access, &layout)) {
+            continue;
+        }
+        (void)lilac_layout_block_columns(columns, &layout);
+        if (known && memcmp(columns, choice->blocks, block_bits(choice) * sizeof *columns) != 0) {
+            choice->refused = access->op;
+            (void)snprintf(choice->why.text, sizeof choice->why.text,
+                           "the blocks of the cluster would hold other parts of the tensor than of "
+                           "its memory");
+            return false;
+        }
+        memcpy(choice->blocks, columns, sizeof columns);
+        known = true;
+    }
+    return true;
+}
+
 /* ---- operands of wgmma -------------------------------------------------------------------- */
 
 static bool has_products(const memory_choice *choice) {
@@ -319,17 +395,18 @@ static void consider_matrix(memory_choice *choice, uint32_t width, bool transpos
     lilac_encoding *encoding = lilac_arena_new(module->arena, lilac_encoding);
     lilac_layout layout;
     char name[NAME_BYTES];
-    if (rank != 2 || shape[transposed ? 0 : 1] * bits / 8 < width ||
-        shape[transposed ? 1 : 0] < 8) {
+    int64_t part[LILAC_MAX_RANK];
+    find_part(part, rank, shape, block_bits(choice), choice->blocks);
+    if (rank != 2 || part[transposed ? 0 : 1] * bits / 8 < width || part[transposed ? 1 : 0] < 8) {
         return;
     }
     lilac_encoding_nvmma_shared(encoding, rank, width, transposed, bits, false);
-    if (!lilac_encoding_layout(module->context, &layout, encoding, rank, shape)) {
+    if (!layout_of(choice, &layout, encoding, rank, shape)) {
         return;
     }
     (void)snprintf(name, sizeof name, "nvmma_shared of %u bytes%s", width,
                    transposed ? ", transposed" : "");
-    consider(choice, &layout, encoding, name);
+    consider(choice, &layout, block_bits(choice) == 0 ? encoding : NULL, name);
 }
 
 /* The widest swizzle first: it has the fewest bank conflicts. */
@@ -394,6 +471,9 @@ static bool install_pinned(memory_choice *choice) {
 }
 
 static bool choose(memory_choice *choice) {
+    if (!find_blocks(choice)) {
+        return refuse(choice, choice->refused, "memory-without-layout", choice->why.text);
+    }
     if (has_products(choice)) {
         consider_matrices(choice);
     } else {

@@ -71,6 +71,14 @@ bool lilac_memory_fits(const memory_node *node, const lilac_layout *layout);
 /* After lilac_memory_spread: the offsets at which subslices of the group begin. */
 void lilac_memory_find_shifts(memory_graph *graph, uint32_t group);
 
+/* memory_layouts.c */
+/* The layout of memory in which each block of a cluster has its part of the elements, in the layout that the
+ * encoding has for tensors of the part's shape (lilac_layout_add_blocks). False: the encoding or the
+ * columns do not fit. */
+bool lilac_memory_of_part(lilac_layout *result, lilac_context *context,
+                          const lilac_encoding *encoding, uint32_t rank, const int64_t *shape,
+                          uint32_t block_bits, const uint64_t *blocks);
+
 /* product_memory.c */
 /* Can wgmma read the operand of a product in the layout of its node? */
 bool lilac_shared_product_fits(const memory_graph *graph, const shared_product *product,

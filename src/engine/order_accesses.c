@@ -7,7 +7,8 @@
  * A program of tiles executes its operations in order, its threads do not. A load behind a store of the
  * same memory, or a store behind either, sees what it should if the thread that makes the second access
  * made the first one too. Threads do if both tiles have one layout without replicated threads. Otherwise
- * the accesses need a barrier of the block between them, which orders memory among its threads.
+ * the accesses need a barrier of the block, or of the cluster, between them, which orders memory among its
+ * threads.
  *
  * Pointers that come from different arguments are taken to name different memory. Pointers of unknown
  * origin (loaded, selected, computed from numbers) may name the same memory as each other, and are taken
@@ -43,7 +44,7 @@ typedef struct ordering {
 /* Is each element held by one thread? */
 static bool is_injective(const lilac_layout *layout) {
     uint32_t thread_bits = 0;
-    for (uint32_t i = 1; i < layout->in_count && i < 3; i++) {
+    for (uint32_t i = 1; i < layout->in_count; i++) { /* lanes, warps, blocks */
         thread_bits += layout->in[i].bits;
     }
     return (lilac_layout_free_mask(layout) >> layout->in[0].bits & low_bits(thread_bits)) == 0;

@@ -49,16 +49,17 @@ static bool can_exchange(const orientation *o, const lilac_tile_op *op) {
     lilac_plan_dot_problem problem;
     lilac_matrix_shape shape;
     lilac_reason why;
-    if (!lilac_engine_dot_problem(&problem, op, &why) || problem.rank != 2) {
+    if (!lilac_engine_dot_problem(&problem, op, o->target, &why) || problem.rank != 2) {
         return false;
     }
-    const lilac_plan_dot_problem exchanged = {.rank = 2,
+    lilac_plan_dot_problem exchanged = {.rank = 2,
                                               .m_bits = problem.n_bits,
                                               .n_bits = problem.m_bits,
                                               .k_bits = problem.k_bits,
                                               .a = problem.b,
                                               .b = problem.a,
                                               .d = problem.d};
+    lilac_plan_dot_divide(&exchanged, o->target, false);
     return lilac_plan_dot_choose_wgmma(&shape, &exchanged, o->target);
 }
 

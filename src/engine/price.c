@@ -5,9 +5,14 @@
  *                             once in each layout
  *   access                    coalesce.c, from the same table of costs
  *
+ * Where the blocks of a cluster divide the axis, the price is that of what combine_blocks makes of the
+ * operation, exchanges between blocks included.
+ *
  * The table of layout relations (transfer.c) names the function of each anchor.
  */
 #include "assign.h"
+
+#include "combine_blocks.h"
 
 #include <lilac/collective.h>
 #include <lilac/plan.h>
@@ -61,19 +66,22 @@ static uint32_t axis_of(const lilac_tile_op *op) {
 /* Of a reduction of `layout` to its slice. */
 static int64_t price_of_reduction(assignment *a, const lilac_tile_op *op,
                                   const lilac_layout *layout, uint32_t axis) {
-    lilac_plan_region region;
-    lilac_plan_reduce plan;
-    lilac_plan_price price;
-    lilac_reason why;
+    int64_t price;
+    return lilac_price_of_reduction(&price, a->arena, op, layout, axis, a->target)
+               ? price
+               : PRICE_IMPOSSIBLE;
+}
+
+/* The layout in which the blocks of a cluster do not divide the axis; the layout itself if they do not;
+ * NULL: there is none. */
+static const lilac_layout *undivided(assignment *a, const lilac_layout *layout, uint32_t axis) {
     lilac_layout result;
-    lilac_layout_slice(&result, layout, axis);
-    lilac_engine_region(&region, a->arena, op);
-    if (!lilac_plan_reduce_init(&plan, layout, layout->out_count > 1 ? &result : NULL, axis,
-                                &region, a->target, &why) ||
-        !lilac_plan_reduce_price(&price, &plan, &why)) {
-        return PRICE_IMPOSSIBLE;
+    if (!lilac_blocks_divide(layout, axis)) {
+        return layout;
     }
-    return (int64_t)price.cycles;
+    return lilac_blocks_undivided(&result, layout, axis)
+               ? lilac_tile_intern_layout(a->module, &result)
+               : NULL;
 }
 
 /* If a loop accumulates the result, split_reductions leaves only the reduction within threads in the
@@ -97,12 +105,19 @@ int64_t lilac_price_scan(assignment *a, const lilac_tile_op *op, const lilac_lay
     lilac_plan_scan plan;
     lilac_plan_price price;
     lilac_reason why;
+    const lilac_layout *whole = undivided(a, layout, axis_of(op));
+    int64_t moves = 0;
     lilac_engine_region(&region, a->arena, op);
-    if (!lilac_plan_scan_init(&plan, layout, layout, axis_of(op), &region, a->target, &why) ||
+    if (whole == NULL ||
+        !lilac_plan_scan_init(&plan, whole, whole, axis_of(op), &region, a->target, &why) ||
         !lilac_plan_scan_price(&price, &plan, &why)) {
         return PRICE_IMPOSSIBLE;
     }
-    return (int64_t)price.cycles;
+    for (uint32_t i = 0; i < region.count && whole != layout; i++) {
+        moves += lilac_price_conversion(a, layout, whole, region.operands[i].element_bits) +
+                 lilac_price_conversion(a, whole, layout, region.operands[i].element_bits);
+    }
+    return min_i64((int64_t)price.cycles + moves, PRICE_IMPOSSIBLE);
 }
 
 int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {
@@ -112,10 +127,16 @@ int64_t lilac_price_gather(assignment *a, const lilac_tile_op *op, const lilac_l
         .strategy = lilac_engine_strategy(op)};
     lilac_plan_gather plan;
     lilac_reason why;
-    if (!lilac_plan_gather_init(&plan, layout, layout, &options, a->target, &why)) {
+    const lilac_layout *whole = undivided(a, layout, LILAC_WHOLE_TENSOR);
+    if (whole == NULL ||
+        !lilac_plan_gather_init(&plan, whole, whole, &options, a->target, &why)) {
         return PRICE_IMPOSSIBLE;
     }
-    return (int64_t)plan.price.cycles;
+    const uint32_t index_bits = lilac_tile_element_bits(op->operands[1].value->type);
+    const int64_t moves = lilac_price_conversion(a, layout, whole, options.element_bits) +
+                          lilac_price_conversion(a, layout, whole, index_bits) +
+                          lilac_price_conversion(a, whole, layout, options.element_bits);
+    return min_i64((int64_t)plan.price.cycles + moves, PRICE_IMPOSSIBLE);
 }
 
 int64_t lilac_price_anchor(assignment *a, const layout_anchor *anchor, const lilac_layout *layout) {

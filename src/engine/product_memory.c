@@ -13,7 +13,7 @@ static bool plan_of(lilac_plan_dot *plan, const memory_graph *graph, const lilac
     if (d->layout == NULL || (lilac_tile_is_tensor(a) && a->layout == NULL)) {
         return lilac_layout_refuse(why, "the result of the product has no layout");
     }
-    if (!lilac_engine_dot_problem(&problem, op, why) ||
+    if (!lilac_engine_dot_problem(&problem, op, graph->target, why) ||
         !lilac_plan_columns_init(&columns[1], d->layout, graph->target, why)) {
         return false;
     }

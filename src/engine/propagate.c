@@ -231,7 +231,10 @@ static int64_t detached_price(assignment *a, layout_anchor *anchor, const lilac_
         lilac_coalesce_own(a, anchor);
     }
     for (uint32_t i = 0; i < anchor->own_count; i++) {
-        const lilac_layout *own = anchor->own[i];
+        const lilac_layout *own = lilac_with_blocks(a, anchor->own[i], layout);
+        if (own == NULL) {
+            continue;
+        }
         /* a conversion reads all copies of a loaded value, so no warp may skip the load */
         int64_t cost = lilac_coalesce_price(a, &anchor->access, own, false);
         int64_t moves = 0;
@@ -264,8 +267,9 @@ static int64_t anchor_price(assignment *a, layout_anchor *anchor, const lilac_la
     if (anchor->own_count == 0 || anchor->link_count == 0) {
         return attached;
     }
-    int64_t least =
-        lilac_coalesce_price(a, &anchor->access, anchor->own[0], anchor->access.one_copy);
+    const lilac_layout *plain = lilac_with_blocks(a, anchor->own[0], layout);
+    int64_t least = lilac_coalesce_price(a, &anchor->access, plain != NULL ? plain : anchor->own[0],
+                                         anchor->access.one_copy);
     /* Nearly every useful conversion needs a barrier, so a smaller gain cannot pay for one. */
     int64_t barrier = a->target->arch->costs->barrier_block;
     if (attached <= least + barrier * a->target->num_warps * anchor->weight) {
@@ -280,11 +284,25 @@ static int64_t anchor_price(assignment *a, layout_anchor *anchor, const lilac_la
     return detached;
 }
 
+/* The price of the exchange between blocks that the use of an operand by a product needs. */
+static int64_t product_price(assignment *a, const product_use *use, const lilac_layout *layout) {
+    const lilac_tile_value *value = use->operand.value;
+    const lilac_layout *needed = lilac_with_blocks(a, layout, use->operand.layout);
+    return needed == NULL
+               ? PRICE_IMPOSSIBLE
+               : lilac_price_times(
+                     lilac_price_conversion(a, layout, needed, lilac_tile_element_bits(value->type)),
+                     use->weight);
+}
+
 int64_t lilac_propagate_price(propagation *p, const component *c, const lilac_layout *layout) {
     const lilac_layout *taken;
     int64_t total = 0;
+    for (const product_use *use = c->products; use != NULL; use = use->next) {
+        total += product_price(p->a, use, layout);
+    }
     if (c->accesses != NULL && c->work > 0) {
-        total = c->work * (is_alone(c) ? COPIED_WORK : 1) * p->a->target->arch->costs->issue *
+        total += c->work * (is_alone(c) ? COPIED_WORK : 1) * p->a->target->arch->costs->issue *
                 lilac_coalesce_repeated(p->a, c->accesses->access.type, layout);
     }
     for (layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next) {
@@ -366,26 +384,19 @@ static bool has_many_accesses(const component *c) {
     return count > MANY_ACCESSES;
 }
 
-/* Chooses the best candidate of a component. `neighbours`: by the sum of its price and the losses
- * of its neighbours. */
-static void find_best(propagation *p, uint32_t root, bool neighbours) {
-    component *c = &p->components[root];
-    const lilac_layout *candidates[MOST_CANDIDATES], *best = NULL;
-    if (c->dot != NULL) {
-        if (!neighbours && c->dot->relation->candidates(p->a, c->dot->op, NULL, &c->best, 1) > 0) {
-            c->price = lilac_propagate_price(p, c, c->best);
-        }
-        return;
-    }
-    int64_t least = 0, own = 0;
-    bool varied = !has_many_accesses(c) && (c->collectives != NULL || has_two_orders(c));
-    if (neighbours && !varied) {
-        return;
-    }
-    /* Neighbours would get the copies too, and the price does not include their work. */
-    uint32_t kinds = (varied ? CANDIDATES_VARIED : 0) | (is_alone(c) ? CANDIDATES_COPIES : 0);
+/* The cheapest candidate so far. */
+typedef struct search {
+    const lilac_layout *best;
+    int64_t least, own; /* its price with the losses of neighbours, and without */
+} search;
+
+/* Compares the candidates that divide the tensors among the blocks of the cluster in one way. */
+static void compare_candidates(propagation *p, uint32_t root, bool neighbours, uint32_t kinds,
+                               const uint64_t *blocks, search *s) {
+    const component *c = &p->components[root];
+    const lilac_layout *candidates[MOST_CANDIDATES];
     uint32_t count =
-        lilac_coalesce_candidates(p->a, c->accesses, kinds, candidates, MOST_CANDIDATES);
+        lilac_coalesce_candidates(p->a, c->accesses, kinds, blocks, candidates, MOST_CANDIDATES);
     for (const layout_anchor *anchor = c->collectives; anchor != NULL && count > 0;
          anchor = anchor->next) {
         if (anchor->relation->candidates != NULL &&
@@ -399,17 +410,44 @@ static void find_best(propagation *p, uint32_t root, bool neighbours) {
         int64_t cost = lilac_propagate_price(p, c, candidates[i]);
         int64_t total = cost;
         uint32_t budget = MOST_NEIGHBOURS;
-        if (neighbours && (best == NULL || total < least)) {
+        if (neighbours && (s->best == NULL || total < s->least)) {
             total += neighbour_losses(p, root, root, candidates[i], MOST_PATH, &budget);
         }
-        if (best == NULL || total < least) {
-            best = candidates[i];
-            least = total;
-            own = cost;
+        if (s->best == NULL || total < s->least) {
+            *s = (search){candidates[i], total, cost};
         }
     }
-    c->best = best;
-    c->price = own;
+}
+
+/* Chooses the best candidate of a component. `neighbours`: by the sum of its price and the losses
+ * of its neighbours. */
+static void find_best(propagation *p, uint32_t root, bool neighbours) {
+    component *c = &p->components[root];
+    if (c->dot != NULL) {
+        if (!neighbours && c->dot->relation->candidates(p->a, c->dot->op, NULL, &c->best, 1) > 0) {
+            c->price = lilac_propagate_price(p, c, c->best);
+        }
+        return;
+    }
+    block_choices choices;
+    search s = {0};
+    bool varied = !has_many_accesses(c) && (c->collectives != NULL || has_two_orders(c));
+    lilac_block_choices(&choices, p->a, c->accesses->access.type);
+    for (const product_use *use = c->products; use != NULL; use = use->next) {
+        if (lilac_layout_same_shape(use->operand.value->type, c->accesses->access.type)) {
+            lilac_block_choices_add(&choices, use->operand.layout, p->a);
+        }
+    }
+    if (neighbours && !varied && choices.count == 1) {
+        return;
+    }
+    /* Neighbours would get the copies too, and the price does not include their work. */
+    uint32_t kinds = (varied ? CANDIDATES_VARIED : 0) | (is_alone(c) ? CANDIDATES_COPIES : 0);
+    for (uint32_t i = 0; i < choices.count && !p->a->failed; i++) {
+        compare_candidates(p, root, neighbours, kinds, choices.columns[i], &s);
+    }
+    c->best = s.best;
+    c->price = s.own;
 }
 
 /* Gives each memory operation that is cheaper detached, with its equality class, its own layout. */
@@ -541,6 +579,29 @@ static void settle_all(propagation *p, const uint32_t *roots, uint32_t count) {
     }
 }
 
+/* In a cluster: lists what products need of the values of other components. */
+static void list_product_uses(propagation *p) {
+    assignment *a = p->a;
+    for (uint32_t i = 0; i < a->anchor_count && a->target->num_ctas > 1; i++) {
+        const layout_anchor *dot = &a->anchors[i];
+        const lilac_layout *d = NULL;
+        if (dot->relation->rule != RULE_DOT ||
+            dot->relation->candidates(a, dot->op, NULL, &d, 1) == 0) {
+            continue;
+        }
+        for (uint32_t operand = 0; operand < 2; operand++) {
+            product_use *use = lilac_arena_new(a->arena, product_use);
+            if (lilac_find_product_operand(&use->operand, a, dot->op, operand, d)) {
+                component *c =
+                    &p->components[lilac_propagate_component(p, use->operand.value->id)];
+                use->weight = dot->weight;
+                use->next = c->products;
+                c->products = use;
+            }
+        }
+    }
+}
+
 void lilac_propagate_layouts(assignment *a) {
     propagation p = {.a = a};
     p.components = lilac_arena_array(a->arena, component, a->node_count + 1);
@@ -552,6 +613,7 @@ void lilac_propagate_layouts(assignment *a) {
     lilac_layout_constraints(a);
     build_components(&p);
     find_streams(&p);
+    list_product_uses(&p);
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < a->node_count && !a->failed; i++) {
             if (p.components[i].accesses != NULL || p.components[i].dot != NULL) {

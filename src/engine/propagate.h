@@ -10,6 +10,7 @@ typedef struct component {
     layout_anchor *accesses;    /* its memory operations, linked by next */
     layout_anchor *collectives; /* its reductions, scans, gathers and dots, linked by next */
     const layout_anchor *dot;   /* of its dots the one whose layout it gets; NULL: none */
+    struct product_use *products; /* what products need of its values; in clusters only */
     const lilac_layout *best;   /* the cheapest candidate; NULL: no memory operation and no dot */
     int64_t price;              /* of the operations of the component in `best` */
     const lilac_layout *chosen; /* NULL: not chosen yet */
@@ -17,6 +18,13 @@ typedef struct component {
     uint32_t *edges;            /* indices into the assignment's edges */
     uint32_t edge_count;
 } component;
+
+/* A value of a component that is an operand of a product, in a cluster of several blocks. */
+typedef struct product_use {
+    product_operand operand;
+    int64_t weight; /* the estimated number of executions of the product */
+    struct product_use *next;
+} product_use;
 
 typedef struct propagation {
     assignment *a;

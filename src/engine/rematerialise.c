@@ -583,8 +583,15 @@ bool lilac_rewrite_free(rewriting *r, const listed_op *listed) {
     return true;
 }
 
+/* In a cluster, a tensor that is stored for a product is divided among the blocks as the product is. */
 bool lilac_rewrite_any(rewriting *r, const listed_op *listed) {
-    request_all(r, listed->op, NULL);
+    const lilac_tile_op *op = listed->op;
+    const bool alloc = op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count > 0;
+    const lilac_layout *native =
+        alloc && r->a->kind[op->operands[0].value->id] == VALUE_FIXED
+            ? native_of(r, op->operands[0].value)
+            : NULL;
+    request_all(r, listed->op, alloc ? lilac_stored_layout(r->a, op, native) : NULL);
     return true;
 }
 

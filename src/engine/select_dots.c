@@ -131,7 +131,7 @@ static void visit_op(selection *s, lilac_tile_op *op) {
     lilac_matrix_shape shape;
     lilac_reason why;
     if (op->code == LILAC_TILE_OP_TT_DOT && op->results[0].type->layout == NULL &&
-        lilac_engine_dot_problem(&problem, op, &why) &&
+        lilac_engine_dot_problem(&problem, op, s->target, &why) &&
         lilac_plan_dot_choose_wgmma(&shape, &problem, s->target)) {
         select_wgmma(s, op);
     }

@@ -32,8 +32,8 @@
  * Loops are visited from the innermost to the outermost: what the inner loop accumulates is then a
  * reduction in the outer one. */
 #include "accumulations.h"
+#include "combine_blocks.h"
 
-#include <lilac/collective.h>
 #include <lilac/tile_loops.h>
 
 enum { MOST_WORDS = 32 }; /* additional registers of a thread that hold accumulators */
@@ -49,20 +49,7 @@ typedef struct splitter {
 
 static bool price_of(const splitter *s, const accumulation_candidate *c, const lilac_layout *source,
                      uint32_t axis, int64_t *price) {
-    lilac_plan_region region;
-    lilac_plan_reduce plan;
-    lilac_plan_price all;
-    lilac_reason why;
-    lilac_layout result;
-    lilac_layout_slice(&result, source, axis);
-    lilac_engine_region(&region, s->arena, c->reduce);
-    if (!lilac_plan_reduce_init(&plan, source, source->out_count > 1 ? &result : NULL, axis,
-                                &region, s->target, &why) ||
-        !lilac_plan_reduce_price(&all, &plan, &why)) {
-        return false;
-    }
-    *price = (int64_t)all.cycles;
-    return true;
+    return lilac_price_of_reduction(price, s->arena, c->reduce, source, axis, s->target);
 }
 
 static int64_t registers_of(const lilac_tile_type *type) {

@@ -329,9 +329,14 @@ static bool lower_assume(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
-/* gpu.barrier orders global memory too, so lilac_simt_opt_barriers must keep it. */
+/* gpu.barrier orders global memory too, so lilac_simt_opt_barriers must keep it. All threads of a
+ * program wait: those of the cluster. */
 static bool lower_barrier(lilac_lowering *l, const lilac_tile_op *op) {
     (void)op;
+    if (l->target->num_ctas > 1) {
+        lilac_simt_cluster_barrier(&l->builder);
+        return true;
+    }
     lilac_simt_instruction like = {.code = LILAC_SIMT_OP_BARRIER};
     (void)lilac_simt_build(&l->builder, &like, 0, NULL, 0, NULL);
     return true;

@@ -142,7 +142,8 @@ static uint64_t features(void) {
     return result;
 }
 
-static void try_random(bool scaled_dots, uint32_t count, const char *what) {
+/* `clusters`: the programs have 2 or 4 blocks. */
+static void try_random(bool scaled_dots, bool clusters, uint32_t count, const char *what) {
     static const char *const devices[] = {"sm_80", "sm_89", "sm_90a", "sm_100a"};
     tally t = {0};
     const char *one = getenv("LILAC_TEST_SEED");
@@ -153,7 +154,8 @@ static void try_random(bool scaled_dots, uint32_t count, const char *what) {
         char which[64];
         program_choices_seed(&choices, seed);
         program_generate_dots(&p, &choices, features(), MOST_OPERATIONS, scaled_dots);
-        p.device = lilac_arch_find(devices[seed % 4]);
+        p.device = lilac_arch_find(devices[clusters ? 2 + seed % 2 : seed % 4]);
+        p.blocks = !clusters ? 1 : seed / 2 % 2 == 0 ? 2 : 4;
         p.stages = 1 + (uint32_t)(seed / 4 % 4);
         snprintf(which, sizeof which, "seed %llu", (unsigned long long)seed);
         if (one != NULL) {
@@ -174,7 +176,7 @@ static void random_dots(void **state) {
     if (dots_are_refused()) {
         skip();
     }
-    try_random(false, programs_to_try(200), "programs");
+    try_random(false, false, programs_to_try(200), "programs");
 }
 
 static void random_scaled_dots(void **state) {
@@ -182,7 +184,16 @@ static void random_scaled_dots(void **state) {
     if (dots_are_refused()) {
         skip();
     }
-    try_random(true, programs_to_try(100), "programs with scaled dots");
+    try_random(true, false, programs_to_try(100), "programs with scaled dots");
+}
+
+static void random_dots_in_clusters(void **state) {
+    (void)state;
+    if (dots_are_refused()) {
+        skip();
+    }
+    try_random(false, true, programs_to_try(150), "programs of several blocks");
+    try_random(true, true, programs_to_try(40), "programs of several blocks with scaled dots");
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */
@@ -224,6 +235,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_dots),
         cmocka_unit_test(random_scaled_dots),
+        cmocka_unit_test(random_dots_in_clusters),
         cmocka_unit_test(samples),
     };
     cmocka_set_test_filter(getenv("LILAC_TEST_ONLY"));

@@ -74,8 +74,9 @@ static void complain(const program *p, const program_comparison *j, const char *
     lilac_text small = {0}, laid_out = {0};
     program_minimise(&small, p, lilac_text_get(&p->text));
     program_comparison again = program_check(p, lilac_text_get(&small));
-    print_message("%s: %s\n%s, %u warps, %u programs; the smallest part (%s):\n", which, j->why,
-                  p->device != NULL ? p->device->name : "sm_90a", p->warps, p->programs, again.why);
+    print_message("%s: %s\n%s, %u warps, %u blocks, %u programs; the smallest part (%s):\n", which,
+                  j->why, p->device != NULL ? p->device->name : "sm_90a", p->warps,
+                  p->blocks != 0 ? p->blocks : 1, p->programs, again.why);
     print_long(lilac_text_get(&small));
     if (p->layout_seed != 0) {
         print_message("with random layouts of seed %llu:\n", (unsigned long long)p->layout_seed);
@@ -127,7 +128,15 @@ static uint64_t supported(bool say) {
     return result;
 }
 
-static void try_programs(bool layouts, uint32_t count, const char *what) {
+/* A device with clusters, and 2 or 4 blocks. */
+static void set_cluster(program *p, uint64_t seed) {
+    do {
+        program_set_device(p, seed++);
+    } while (!lilac_arch_has(p->device, LILAC_HAS_CLUSTERS));
+    p->blocks = (seed & 1) == 0 ? 2 : 4;
+}
+
+static void try_programs(bool layouts, bool clusters, uint32_t count, const char *what) {
     tally t = {0};
     uint64_t features = supported(!layouts);
     for (uint32_t i = 0; layouts && program_feature(i) != NULL; i++) {
@@ -145,7 +154,11 @@ static void try_programs(bool layouts, uint32_t count, const char *what) {
         program_choices_seed(&choices, seed);
         program_generate(&p, &choices, features, MOST_OPERATIONS);
         p.layout_seed = layouts ? seed : 0;
-        program_set_device(&p, seed);
+        if (clusters) {
+            set_cluster(&p, seed);
+        } else {
+            program_set_device(&p, seed);
+        }
         program_comparison j = program_check(&p, lilac_text_get(&p.text));
         note(&t, &j);
         if (one != NULL) {
@@ -169,12 +182,23 @@ static void try_programs(bool layouts, uint32_t count, const char *what) {
 
 static void as_laid_out(void **state) {
     (void)state;
-    try_programs(false, programs_to_try(600), "programs");
+    try_programs(false, false, programs_to_try(600), "programs");
+}
+
+static void in_clusters(void **state) {
+    (void)state;
+    try_programs(false, true, programs_to_try(400), "programs of several blocks");
 }
 
 static void with_random_layouts(void **state) {
     (void)state;
-    try_programs(true, programs_to_try(300), "programs with random layouts");
+    try_programs(true, false, programs_to_try(300), "programs with random layouts");
+}
+
+static void in_clusters_with_random_layouts(void **state) {
+    (void)state;
+    try_programs(true, true, programs_to_try(300),
+                 "programs of several blocks with random layouts");
 }
 
 /* ---- found before ------------------------------------------------------------------------ */
@@ -323,11 +347,11 @@ static int by_name(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-/* num_warps of a file, from the samples' index. */
-static uint32_t warps_of(const char *index, const char *name) {
+/* A number of a file, from the samples' index. */
+static uint32_t number_of(const char *index, const char *name, const char *key, uint32_t usual) {
     const char *line = strstr(index, name);
-    const char *warps = line != NULL ? strstr(line, "\"num_warps\": ") : NULL;
-    return warps != NULL ? (uint32_t)strtoul(warps + 13, NULL, 10) : 4;
+    const char *number = line != NULL ? strstr(line, key) : NULL;
+    return number != NULL ? (uint32_t)strtoul(number + strlen(key), NULL, 10) : usual;
 }
 
 static void samples(void **state) {
@@ -361,7 +385,9 @@ static void samples(void **state) {
         assert_non_null(text);
         program p;
         const bool is_program =
-            program_of_text(&p, text, length, warps_of(index, names[i]), 1 << 16);
+            program_of_text(&p, text, length,
+                            number_of(index, names[i], "\"num_warps\": ", 4), 1 << 16);
+        p.blocks = number_of(index, names[i], "\"num_ctas\": ", 1);
         free(text);
         if (!is_program) {
             program_clear(&p);
@@ -388,6 +414,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_laid_out), cmocka_unit_test(with_random_layouts),
         cmocka_unit_test(samples),     cmocka_unit_test(found_before),
+        cmocka_unit_test(in_clusters), cmocka_unit_test(in_clusters_with_random_layouts),
         cmocka_unit_test(arg_max),
     };
     cmocka_set_test_filter(getenv("LILAC_TEST_ONLY"));

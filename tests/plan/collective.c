@@ -313,7 +313,13 @@ static void histograms(void **state) {
     assert_string_equal(why.text, "the histogram has 2^17 bins; at most 2^16 are supported");
     lilac_target cluster = target;
     cluster.num_ctas = 2;
-    assert_false(lilac_plan_histogram_init(&plan, &numbers, &bins, &cluster, &why));
+    assert_true(lilac_plan_histogram_init(&plan, &numbers, &bins, &cluster, &why)); /* copies */
+    const uint64_t column = 1;
+    lilac_layout divided;
+    lilac_layout_init(&divided);
+    assert_true(lilac_layout_add_out(&divided, "dim0", 1, NULL));
+    assert_true(lilac_layout_add_in(&divided, "block", 1, &column, NULL));
+    assert_false(lilac_plan_histogram_init(&plan, &divided, &bins, &cluster, &why));
     assert_string_equal(why.text,
                         "operand 0 is distributed over 2 blocks of a cluster; a histogram "
                         "counts the elements of one block");

@@ -667,7 +667,7 @@ static void shapes_of_wgmma(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const uint32_t t = cases[i].type;
         const lilac_plan_dot_problem problem = {cases[i].rank, 0,          cases[i].m, cases[i].n,
-                                                cases[i].k,    types[t].a, types[t].b, types[t].d};
+                                                cases[i].k,    types[t].a, types[t].b, types[t].d, {0}};
         const lilac_target target = {lilac_arch_find(cases[i].device), cases[i].warps, 1, 1};
         lilac_matrix_shape shape;
         const bool found = lilac_plan_dot_choose_wgmma(&shape, &problem, &target);
@@ -718,7 +718,7 @@ static bool open_case(memory_case *c, uint32_t type, uint32_t m, uint32_t n, uin
     memset(c, 0, sizeof *c);
     c->operand = operand;
     c->p.problem =
-        (lilac_plan_dot_problem){2, 0, m, n, k, types[type].a, types[type].b, types[type].d};
+        (lilac_plan_dot_problem){2, 0, m, n, k, types[type].a, types[type].b, types[type].d, {0}};
     c->p.target = (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 1};
     c->p.unit = LILAC_PLAN_DOT_WGMMA;
     c->p.a_in_memory = true;

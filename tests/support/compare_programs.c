@@ -118,7 +118,7 @@ typedef struct assignment {
     lilac_tile_module *module;
     program_choices choices; /* of the operation at hand */
     uint64_t seed;
-    uint32_t lane_bits, warp_bits;
+    uint32_t lane_bits, warp_bits, block_bits;
     bool good;
 } assignment;
 
@@ -130,8 +130,8 @@ static uint32_t log2_of(int64_t size) {
     return bits;
 }
 
-/* Unit vectors, sums of them, and zeros where the places are more, dealt to registers, lanes and
- * warps in any order. */
+/* Unit vectors, sums of them, and zeros where the places are more, dealt to registers, lanes, warps and
+ * blocks in any order. */
 static const lilac_tile_type *with_random_layout(assignment *a, const lilac_tile_type *type) {
     if (!lilac_tile_is_tensor(type)) {
         return type;
@@ -140,7 +140,7 @@ static const lilac_tile_type *with_random_layout(assignment *a, const lilac_tile
     program_choices *c = &a->choices;
     uint64_t columns[40] = {0};
     lilac_layout *layout = lilac_arena_new(a->module->arena, lilac_layout);
-    uint32_t total = 0, places = a->lane_bits + a->warp_bits;
+    uint32_t total = 0, places = a->lane_bits + a->warp_bits + a->block_bits;
     lilac_layout_init(layout);
     for (uint32_t d = 0; d < type->rank; d++) {
         char name[] = "dim0";
@@ -157,7 +157,8 @@ static const lilac_tile_type *with_random_layout(assignment *a, const lilac_tile
     }
     uint32_t copies = program_below(c, 3) == 0 ? program_below(c, 3) : 0;
     uint32_t registers = total + copies > places ? total + copies - places : 0;
-    uint32_t count[4] = {registers, a->lane_bits, a->warp_bits, 0}, all = registers + places;
+    uint32_t count[4] = {registers, a->lane_bits, a->warp_bits, a->block_bits};
+    uint32_t all = registers + places;
     for (uint32_t i = all; i > 1; i--) {
         uint32_t k = program_below(c, i);
         uint64_t kept = columns[i - 1];
@@ -313,6 +314,7 @@ static bool give_layouts(lilac_tile_module *module, const program *p) {
                     .seed = p->layout_seed,
                     .lane_bits = log2_of(device_of(p)->warp_size),
                     .warp_bits = log2_of(p->warps),
+                    .block_bits = log2_of(p->blocks != 0 ? p->blocks : 1),
                     .good = true};
     if (module->functions->next != NULL) {
         return false;
@@ -377,7 +379,8 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
                     const char *text) {
     lilac_options options;
     lilac_options_init(&options);
-    options.target = (lilac_target){device_of(p), p->warps, 1, p->stages != 0 ? p->stages : 1};
+    options.target = (lilac_target){device_of(p), p->warps, p->blocks != 0 ? p->blocks : 1,
+                                    p->stages != 0 ? p->stages : 1};
     options.verify = true;
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
     options.stop_at =
@@ -402,6 +405,8 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
         return false;
     }
     if (!lilac_tile_verify(made->tile, true) ||
+        !lilac_engine_combine_blocks(made->tile, &options.target, &changed) ||
+        !lilac_tile_verify(made->tile, true) ||
         !lilac_engine_eliminate_redundant_loads(made->tile, &options.target, &changed) ||
         !lilac_tile_verify(made->tile, true)) {
         return false;

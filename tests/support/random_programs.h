@@ -35,6 +35,7 @@ typedef struct program {
     const lilac_arch *device; /* NULL: sm_90a */
     uint32_t warps, programs; /* in the grid, along x */
     uint32_t stages;          /* of software pipelines; 0: 1 */
+    uint32_t blocks;          /* of a cluster; 0: 1 */
     uint64_t data_seed;       /* of what is in the buffers */
     bool plain_data;          /* no NaN, no infinity, no zero among the integers */
     uint64_t layout_seed;     /* not 0: random layouts on all tensors, conversions between them */

@@ -232,9 +232,11 @@ static bool has_row_major(const pipeline *p, const lilac_tile_op *copy,
         }
         lilac_encoding encoding;
         lilac_layout layout;
+        uint64_t blocks[LILAC_LAYOUT_MAX_BITS];
+        const uint32_t bits = lilac_layout_block_columns(blocks, tensor->layout);
         lilac_encoding_swizzled_shared(&encoding, tensor->rank, 1, 1, 1, order);
-        found = lilac_encoding_layout(p->module->context, &layout, &encoding, tensor->rank,
-                                      tensor->shape) &&
+        found = lilac_memory_of_part(&layout, p->module->context, &encoding, tensor->rank,
+                                     tensor->shape, bits, blocks) &&
                 lilac_shared_copy_exists(copy, &layout, &p->axis, p->target);
     }
     return found;
@@ -276,9 +278,11 @@ static bool is_zero(const lilac_tile_value *value) {
     return zero;
 }
 
-static uint64_t bytes_of(const lilac_tile_type *memory) {
+/* The bytes of a block's part of a buffer, for the layout of the loaded tensor. */
+static uint64_t bytes_of(const lilac_tile_type *memory, const lilac_layout *tensor) {
     const uint32_t bits = lilac_tile_element_bits(memory);
-    return (uint64_t)lilac_tile_element_count(memory) * bits / 8;
+    return ((uint64_t)lilac_tile_element_count(memory) * bits / 8) >>
+           lilac_layout_part_bits(tensor);
 }
 
 /* Can the load's result come from copies? Sets what they need. */
@@ -299,7 +303,7 @@ static bool plan_load(const pipeline *p, lilac_tile_op *op, pipeline_load *load)
     if (lilac_box_of(op) != NULL) {
         *load = (pipeline_load){.op = op, .box = lilac_box_of(op)};
         load->slot = lilac_box_memory(p->module, type);
-        load->bytes = bytes_of(load->slot);
+        load->bytes = bytes_of(load->slot, type->layout);
         return true;
     }
     const lilac_tile_value *other = lilac_tile_operand(op, 2);
@@ -310,7 +314,7 @@ static bool plan_load(const pipeline *p, lilac_tile_op *op, pipeline_load *load)
         load->slot = slot_type(p, type, NULL);
     }
     lilac_tile_remove(copy);
-    load->bytes = load->slot != NULL ? bytes_of(load->slot) : 0;
+    load->bytes = load->slot != NULL ? bytes_of(load->slot, type->layout) : 0;
     return load->slot != NULL;
 }
 

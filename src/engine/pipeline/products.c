@@ -38,15 +38,15 @@ static bool is_kept(const pipeline *p, const lilac_tile_value *operand) {
 }
 
 /* Is the product complete only behind additions to its accumulators? */
-static bool has_additions(const lilac_tile_op *op) {
+static bool has_additions(const pipeline *p, const lilac_tile_op *op) {
     lilac_plan_dot_problem problem;
     lilac_reason why;
-    return !lilac_engine_dot_problem(&problem, op, &why) ||
+    return !lilac_engine_dot_problem(&problem, op, p->target, &why) ||
            lilac_engine_imprecise_terms(op, &problem) != 0;
 }
 
 static bool can_fly(const pipeline *p, const lilac_tile_op *op) {
-    return op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !has_additions(op) &&
+    return op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !has_additions(p, op) &&
            op->parent == p->loop->regions[0]->first && is_kept(p, op->operands[0].value) &&
            is_kept(p, op->operands[1].value);
 }

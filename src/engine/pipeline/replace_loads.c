@@ -62,10 +62,18 @@ static void replace_allocations(const pipeline *p, const pipeline_load *load) {
     }
 }
 
-/* The first use by a conversion; NULL: there is none. */
+/* Is the operation a conversion in which each block of a cluster keeps its elements? The buffers of a
+ * block hold its part of the tensor. */
+static bool converts_parts(const lilac_tile_op *op) {
+    return op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT &&
+           lilac_layout_same_blocks(op->operands[0].value->type->layout,
+                                    op->results[0].type->layout);
+}
+
+/* The first use by such a conversion; NULL: there is none. */
 static lilac_tile_op *find_conversion(const lilac_tile_value *value) {
     for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
-        if (use->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+        if (converts_parts(use->op)) {
             return use->op;
         }
     }
@@ -77,8 +85,7 @@ static lilac_tile_op *find_transposition(const lilac_tile_value *value) {
     for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
         const lilac_tile_use *next =
             use->op->code == LILAC_TILE_OP_TT_TRANS ? use->op->results[0].uses : NULL;
-        if (next != NULL && next->next == NULL &&
-            next->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+        if (next != NULL && next->next == NULL && converts_parts(next->op)) {
             return use->op;
         }
     }

@@ -159,7 +159,7 @@ bool lilac_lower_dot_product(lilac_lowering *l, const lilac_tile_op *op) {
     if (d == NULL) {
         return false;
     }
-    if (!lilac_engine_dot_problem(&problem, op, &why)) {
+    if (!lilac_engine_dot_problem(&problem, op, l->target, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     const lilac_plan_dot_unit unit = lilac_plan_dot_choose(&shape, &problem, l->target);

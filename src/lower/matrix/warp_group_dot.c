@@ -41,6 +41,23 @@ typedef struct product {
 
 /* ---- operands in shared memory -------------------------------------------------------------- */
 
+/* Has an earlier product read an operand at this address, and has this one A in registers? ptxas of CUDA 12.8
+ * computes the descriptors of two such products from one sum, and reads a uniform register that nothing
+ * wrote. */
+static bool is_read_again(const product *p, lilac_simt_value address) {
+    lilac_lowering *l = p->dot.l;
+    const lilac_lower_read *read = l->product_reads;
+    while (read != NULL && read->address != address) {
+        read = read->next;
+    }
+    if (read == NULL) {
+        lilac_lower_read *added = lilac_arena_new(l->arena, lilac_lower_read);
+        *added = (lilac_lower_read){address, l->product_reads};
+        l->product_reads = added;
+    }
+    return read != NULL && p->payload.registers;
+}
+
 /* The address of the warp's part of an operand. */
 static lilac_simt_value address_of(const product *p, uint32_t operand,
                                    const lilac_lower_memory *memory) {
@@ -65,8 +82,9 @@ static lilac_simt_value address_of(const product *p, uint32_t operand,
     if (memory->dynamic != 0) {
         sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum, memory->dynamic);
     }
-    return lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum,
-                          lilac_lower_linear(b, d->thread_bits, columns, 0, NULL));
+    sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum,
+                         lilac_lower_linear(b, d->thread_bits, columns, 0, NULL));
+    return is_read_again(p, sum) ? lilac_simt_op1(b, LILAC_SIMT_OP_OPAQUE, type, sum) : sum;
 }
 
 static bool open_memory(product *p, const lilac_tile_op *op, uint32_t operand) {
@@ -295,7 +313,7 @@ static bool plan_product(product *p, lilac_plan_dot *plan, const lilac_tile_op *
     lilac_plan_dot_problem problem;
     lilac_matrix_shape shape;
     lilac_reason why = {"its result has no layout"};
-    if (!lilac_engine_dot_problem(&problem, op, &why)) {
+    if (!lilac_engine_dot_problem(&problem, op, l->target, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     if (!lilac_plan_dot_choose_wgmma(&shape, &problem, l->target)) {

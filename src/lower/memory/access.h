@@ -35,8 +35,9 @@ lilac_simt_value lilac_lower_address(lilac_lowering *l, const lilac_lower_value 
                                      uint32_t r, int64_t *immediate);
 
 /* Replicates values that are valid in the elected holder of each element only: registers[r] for the
- * canonical r of the view (NULL: the scalar of thread 0). Uses shuffles within a warp, otherwise
- * shared memory. Refuses elements that several blocks of a cluster hold. */
+ * canonical r of the view (NULL: the scalar of thread 0 of the cluster). Uses shuffles within a warp,
+ * otherwise shared memory, and that of the elected holder's block where several blocks of a cluster
+ * hold elements. */
 bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *view,
                                   lilac_simt_value *registers);
 

@@ -3,7 +3,8 @@
  *   tt.atomic_rmw   one of the threads that hold an element executes the instruction
  *   tt.atomic_cas   thread 0 executes it for a scalar
  *
- * If the result is used, the other holders of the element receive it. Consecutive floats are
+ * If the result is used, the other holders of the element receive it, those in other blocks of the cluster
+ * from the memory of the block whose thread executed the instruction. Consecutive floats are
  * added by one instruction: 2 or 4 f32, or 2, 4 or 8 f16 or bf16 as pairs; at most 16 bytes.
  *
  * Devices without additions of bf16 (before sm_90) compare and swap one element, or a pair as a
@@ -20,8 +21,8 @@
  * old value. A swap of 16 bits leaves the other half of its word unchanged: ptxas builds a loop
  * of swaps of the word.
  *
- * A barrier of the block precedes a scalar operation with release order, so that it releases the
- * earlier writes of every thread. The result of one with acquire order reaches the other threads
+ * A barrier of the block, or of the cluster, precedes a scalar operation with release order, so that it
+ * releases the earlier writes of every thread. The result of one with acquire order reaches the other threads
  * through a barrier in any case. An operation on a tensor orders only the accesses of the thread
  * that executes it. */
 #include "collective/region.h"
@@ -55,9 +56,10 @@ static bool lane_of_copies(const lilac_lower_view *view, uint64_t *columns) {
 /* Shared memory in which the coordinate of an element, times its size, is its address. */
 typedef struct copy_memory {
     const lilac_lower_view *view; /* NULL: a scalar */
+    bool remote;                  /* the elected holder may be in another block of the cluster */
     lilac_simt_type type;
     uint32_t scale, scratch;       /* log2 of an element's bytes; first byte */
-    uint64_t of_threads;           /* mask of the address bits that the thread determines */
+    uint64_t of_threads;           /* mask of the address bits that thread and block determine */
     lilac_simt_value base, thread; /* of shared memory; the thread's part of the address */
     lilac_simt_instruction range;
 } copy_memory;
@@ -68,9 +70,15 @@ static void open_copy_memory(lilac_lowering *l, copy_memory *m) {
     uint64_t places[LILAC_LAYOUT_MAX_BITS] = {0};
     uint32_t thread_bits = columns == NULL ? 0 : columns->thread_bits;
     uint32_t bits = columns == NULL ? 0 : columns->out_bits;
+    uint64_t of_blocks[LILAC_LAYOUT_MAX_BITS] = {0};
+    uint32_t block_bits = m->remote && columns != NULL ? columns->block_bits : 0;
     for (uint32_t i = 0; i < thread_bits; i++) {
         places[i] = columns->threads[i] << m->scale;
         m->of_threads |= places[i];
+    }
+    for (uint32_t i = 0; i < block_bits; i++) {
+        of_blocks[i] = columns->blocks[i] << m->scale;
+        m->of_threads |= of_blocks[i];
     }
     lilac_lower_barrier(l);
     uint32_t bytes = 1U << bits << m->scale;
@@ -80,7 +88,7 @@ static void open_copy_memory(lilac_lowering *l, copy_memory *m) {
     lilac_simt_instruction shared = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type word = LILAC_SIMT_I32;
     m->base = lilac_simt_build(b, &shared, 0, NULL, 1, &word);
-    m->thread = lilac_lower_linear(b, thread_bits, places, 0, NULL);
+    m->thread = lilac_lower_linear(b, thread_bits, places, block_bits, of_blocks);
 }
 
 /* The access of register r. */
@@ -101,17 +109,48 @@ static lilac_lower_access copy_access(lilac_lowering *l, const copy_memory *m, u
                                 .modifiers = &m->range};
 }
 
+/* The rank of the block of the elected holder of this block's elements. */
+static lilac_simt_value rank_of_copies(lilac_lowering *l, const lilac_lower_view *view) {
+    uint64_t ranks[LILAC_LAYOUT_MAX_BITS] = {0};
+    const lilac_layout_columns *columns = view == NULL ? NULL : &view->columns;
+    lilac_f2_basis holders;
+    lilac_f2_basis_init(&holders);
+    for (uint32_t i = 0; columns != NULL && i < columns->register_bits; i++) {
+        (void)lilac_f2_basis_add(&holders, columns->registers[i], 0);
+    }
+    for (uint32_t i = 0; columns != NULL && i < columns->thread_bits; i++) {
+        (void)lilac_f2_basis_add(&holders, columns->threads[i], 0);
+    }
+    for (uint32_t i = 0; columns != NULL && i < columns->block_bits; i++) {
+        (void)lilac_f2_basis_add(&holders, columns->blocks[i], UINT64_C(1) << i);
+        ranks[i] = lilac_f2_basis_tag(&holders, columns->blocks[i]);
+    }
+    return lilac_lower_linear(&l->builder, 0, NULL, log2_of(l->target->num_ctas), ranks);
+}
+
+/* Between the stores of copies and their loads, and behind loads from other blocks. */
+static void wait_for_copies(lilac_lowering *l, const copy_memory *m) {
+    if (m->remote) {
+        lilac_simt_cluster_barrier(&l->builder);
+    } else {
+        lilac_lower_barrier(l);
+    }
+}
+
 /* Replicates through shared memory: the leader of each element stores it, and all of its holders
- * load it. */
-static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
+ * load it, from the memory of the leader's block. */
+static void through_shared(lilac_lowering *l, const lilac_lower_view *view, bool remote,
                            lilac_simt_value *registers) {
-    copy_memory m = {.view = view, .type = lilac_simt_type_of(l->kernel, registers[0])};
+    copy_memory m = {
+        .view = view, .remote = remote, .type = lilac_simt_type_of(l->kernel, registers[0])};
     uint32_t threads = l->target->num_warps * l->target->arch->warp_size;
     uint32_t count = view == NULL ? 1 : view->count;
     m.scale = log2_of(lilac_lower_memory_bytes(m.type));
     open_copy_memory(l, &m);
     lilac_simt_value leader =
-        lilac_lower_elect_holder(l, view == NULL ? threads - 1 : view->columns.free_threads, 0);
+        remote ? lilac_lower_elect_holder_of(l, view)
+               : lilac_lower_elect_holder(
+                     l, view == NULL ? threads - 1 : view->columns.free_threads, 0);
     for (uint32_t r = 0; r < count; r++) {
         if (view == NULL || view->canonical[r] == r) {
             lilac_lower_access access = copy_access(l, &m, r);
@@ -120,26 +159,29 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view,
             lilac_lower_store_vector(l, &access, &registers[r]);
         }
     }
-    lilac_lower_barrier(l);
+    wait_for_copies(l, &m);
+    if (remote) {
+        m.base = lilac_simt_map_shared(&l->builder, m.base, rank_of_copies(l, view));
+    }
     for (uint32_t r = 0; r < count; r++) {
         if (view == NULL || view->canonical[r] == r) {
             lilac_lower_access access = copy_access(l, &m, r);
-            access.code = LILAC_SIMT_OP_LD_SHARED;
+            access.code = remote ? LILAC_SIMT_OP_LD_CLUSTER : LILAC_SIMT_OP_LD_SHARED;
             lilac_lower_load_vector(l, &access, NULL, &registers[r]);
         }
+    }
+    if (remote) {
+        wait_for_copies(l, &m);
     }
 }
 
 bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *view,
                                   lilac_simt_value *registers) {
     uint32_t warps = l->target->num_warps, lane_bits = log2_of(l->target->arch->warp_size);
-    if (view == NULL ? l->target->num_ctas > 1 : view->columns.free_blocks != 0) {
-        return lilac_lower_unsupported(
-            l, "several blocks of a cluster need its result, which only one of "
-               "them computes");
-    }
     uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
-    if (view == NULL ? warps == 1
+    if (view == NULL ? l->target->num_ctas > 1 : view->columns.free_blocks != 0) {
+        through_shared(l, view, true, registers);
+    } else if (view == NULL ? warps == 1
                      : view->columns.free_threads != 0 && lane_of_copies(view, columns)) {
         lilac_simt_value lane = lilac_lower_linear(&l->builder, lane_bits, columns, 0, NULL);
         for (uint32_t r = 0; r < (view == NULL ? 1 : view->count); r++) {
@@ -148,7 +190,7 @@ bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *vie
             }
         }
     } else if (view == NULL || view->columns.free_threads != 0) {
-        through_shared(l, view, registers);
+        through_shared(l, view, false, registers);
     }
     if (view == NULL) {
         lilac_simt_mark_uniform(l->kernel, registers[0]);
@@ -201,7 +243,10 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
     }
     q->kind = kind_of[kind];
     q->modifiers.order = (uint8_t)order;
-    q->modifiers.scope = (uint8_t)scope;
+    /* the threads of a program may be in several blocks */
+    q->modifiers.scope = (uint8_t)(scope == LILAC_SIMT_SCOPE_BLOCK && l->target->num_ctas > 1
+                                       ? LILAC_SIMT_SCOPE_DEVICE
+                                       : scope);
     uint32_t bits = lilac_simt_type_bits(q->type);
     bool is_float = lilac_simt_type_is_float(q->type);
     bool adds = q->kind == LILAC_SIMT_ATOMIC_ADD;
@@ -317,7 +362,9 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
     }
     bool releases =
         q.modifiers.order == LILAC_SIMT_RELEASE || q.modifiers.order == LILAC_SIMT_ACQUIRE_RELEASE;
-    if (view == NULL && releases && l->target->num_warps > 1) {
+    if (view == NULL && releases && l->target->num_ctas > 1) {
+        lilac_simt_cluster_barrier(b);
+    } else if (view == NULL && releases && l->target->num_warps > 1) {
         lilac_simt_instruction barrier = {.code = LILAC_SIMT_OP_BARRIER};
         (void)lilac_simt_build(b, &barrier, 0, NULL, 0, NULL);
     }

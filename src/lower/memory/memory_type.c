@@ -1,7 +1,7 @@
 /* Sizes and offsets that follow from the type of a memory descriptor.
  *
  * The bytes of an allocation are padded(offset) · element size for the offsets below the product of
- * its dimensions. The layout of the type maps offsets to elements; it covers the last dimensions of
+ * its dimensions, divided by the number of parts that blocks of a cluster have. The layout of the type maps offsets to elements; it covers the last dimensions of
  * the allocation, and one more dimension in front numbers buffers. */
 #include "memory/memory_type.h"
 
@@ -31,6 +31,8 @@ uint64_t lilac_lower_memory_size(const lilac_tile_type *type, uint32_t rank) {
     for (uint32_t i = 0; i < rank; i++) {
         last *= (uint64_t)type->alloc_shape[type->alloc_rank - rank + i];
     }
+    /* each block of a cluster has its part */
+    last >>= type->layout != NULL ? lilac_layout_part_bits(type->layout) : 0;
     last--;
     lilac_plan_padding padding;
     lilac_lower_memory_padding(type, &padding);

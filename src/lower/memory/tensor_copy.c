@@ -128,7 +128,19 @@ static void order(lilac_lowering *l, const lilac_tile_op *op) {
     }
 }
 
+/* Which blocks of a cluster share a barrier and a copy is not known to this lowering. */
+static bool refuse_cluster(lilac_lowering *l) {
+    return lilac_lower_unsupported(
+        l,
+        "the kernel has %u blocks in a cluster; barriers and tensor copies "
+        "are lowered for one block",
+        l->target->num_ctas);
+}
+
 bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
+    if (l->target->num_ctas > 1) {
+        return refuse_cluster(l);
+    }
     switch (op->code) {
     case LILAC_TILE_OP_TTNG_ARRIVE_BARRIER:
         return arrive(l, op);
@@ -371,6 +383,9 @@ static bool lower_store(lilac_lowering *l, const lilac_tile_op *op) {
 }
 
 bool lilac_lower_tensor_copy(lilac_lowering *l, const lilac_tile_op *op) {
+    if (l->target->num_ctas > 1) {
+        return refuse_cluster(l);
+    }
     return op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL ? lower_load(l, op)
                                                                          : lower_store(l, op);
 }

@@ -158,6 +158,11 @@ static bool lower_create(lilac_lowering *l, const lilac_tile_op *op) {
 }
 
 bool lilac_lower_tensor_map(lilac_lowering *l, const lilac_tile_op *op) {
+    if (l->target->num_ctas > 1) {
+        return lilac_lower_unsupported(
+            l, "the kernel has %u blocks in a cluster; tensor maps are made for one block",
+            l->target->num_ctas);
+    }
     switch (op->code) {
     case LILAC_TILE_OP_TTG_GLOBAL_SCRATCH_ALLOC:
         return lower_scratch(l, op);

@@ -248,9 +248,11 @@ static bool check(const lilac_plan_gather *plan, lilac_reason *why) {
         }
     }
     for (uint32_t i = 0; i < source->block_bits; i++) {
-        if (source->blocks[i] != 0) {
-            return lilac_layout_refuse(why, "operand 0 is distributed over the blocks of a "
-                                            "cluster; a gather reads elements of its own block");
+        if (source->blocks[i] != 0 || result->blocks[i] != 0) {
+            return lilac_layout_refuse(why,
+                                       "%s is distributed over the blocks of a cluster; a gather "
+                                       "reads elements of its own block",
+                                       source->blocks[i] != 0 ? "operand 0" : "the result");
         }
     }
     return true;

@@ -92,11 +92,14 @@ bool lilac_plan_histogram_init_columns(lilac_plan_histogram *plan,
     plan->num_warps = target->num_warps;
     plan->numbers = *numbers;
     plan->result = *result;
-    if (plan->numbers.block_bits > 0) {
-        return lilac_layout_refuse(why,
-                                   "operand 0 is distributed over %u blocks of a cluster; a "
-                                   "histogram counts the elements of one block",
-                                   target->num_ctas);
+    for (uint32_t i = 0; i < plan->numbers.block_bits; i++) {
+        if (plan->numbers.blocks[i] != 0 || plan->result.blocks[i] != 0) {
+            return lilac_layout_refuse(why,
+                                       "%s is distributed over %u blocks of a cluster; a "
+                                       "histogram counts the elements of one block",
+                                       plan->numbers.blocks[i] != 0 ? "operand 0" : "the result",
+                                       target->num_ctas);
+        }
     }
     plan->bytes = (uint64_t)COUNT_BYTES << plan->result.out_bits;
     if (plan->result.out_bits > LILAC_PLAN_MAX_BIN_BITS) {

@@ -6,7 +6,10 @@
  *                      the warps together load the fewest elements of A and B. wgmma: two bits along
  *                      M first
  *     FMA  registers   n 1, n 2, m 1, m 2, then n, then m
- *          lanes       n, up to 8 of them, then m */
+ *          lanes       n, up to 8 of them, then m
+ *
+ * In a cluster this is the layout of the part of a block, and the blocks have the highest bits. The parts
+ * of A that blocks beside each other need are copies, as are those of B of blocks above each other. */
 #include <lilac/bits.h>
 #include <lilac/dot.h>
 
@@ -25,6 +28,8 @@ typedef struct making {
     uint64_t registers[LILAC_LAYOUT_MAX_BITS], lanes[LILAC_LAYOUT_MAX_BITS],
         warps[LILAC_LAYOUT_MAX_BITS];
     uint32_t register_count, lane_count, warp_count;
+    uint64_t blocks[LILAC_LAYOUT_MAX_BITS]; /* of an operand; those of D are added to its part */
+    uint32_t block_count;
 } making;
 
 enum { ALONG_BATCH, ALONG_M, ALONG_N };
@@ -86,7 +91,73 @@ static bool build(lilac_layout *result, uint32_t rank, const uint32_t *bits, con
     return lilac_layout_add_in(result, "register", m->register_count, m->registers, why) &&
            lilac_layout_add_in(result, "lane", m->lane_count, m->lanes, why) &&
            lilac_layout_add_in(result, "warp", m->warp_count, m->warps, why) &&
-           lilac_layout_add_in(result, "block", 0, NULL, why);
+           lilac_layout_add_in(result, "block", m->block_count, m->blocks, why);
+}
+
+/* ---- blocks of a cluster ------------------------------------------------------------------ */
+
+enum { LEAST_PART_M = 6, LEAST_PART_N = 3 }; /* log2 of what a wgmma needs */
+
+/* What a block computes. */
+static lilac_plan_dot_problem part_of(const lilac_plan_dot_problem *problem) {
+    lilac_plan_dot_problem part = *problem;
+    part.batch_bits -= problem->blocks[ALONG_BATCH];
+    part.m_bits -= problem->blocks[ALONG_M];
+    part.n_bits -= problem->blocks[ALONG_N];
+    memset(part.blocks, 0, sizeof part.blocks);
+    return part;
+}
+
+/* The dimension that two more blocks divide; ALONG_M also if no dimension is left. */
+static uint32_t choose_division(const lilac_plan_dot_problem *part, bool chained) {
+    if (part->batch_bits > 0) {
+        return ALONG_BATCH;
+    }
+    const bool m = part->m_bits > LEAST_PART_M, n = part->n_bits > LEAST_PART_N;
+    if (m != n) {
+        return m ? ALONG_M : ALONG_N;
+    }
+    if (part->m_bits == 0 || part->n_bits == 0) {
+        return part->n_bits == 0 ? ALONG_M : ALONG_N;
+    }
+    return chained || part->m_bits >= part->n_bits ? ALONG_M : ALONG_N;
+}
+
+void lilac_plan_dot_divide(lilac_plan_dot_problem *problem, const lilac_target *target,
+                           bool chained) {
+    memset(problem->blocks, 0, sizeof problem->blocks);
+    for (uint32_t i = 0; i < log2_of(target->num_ctas); i++) {
+        const lilac_plan_dot_problem part = part_of(problem);
+        const uint32_t dim = choose_division(&part, chained);
+        problem->blocks[dim] += bits_along(&part, dim) > 0;
+    }
+}
+
+void lilac_plan_dot_divide_as(lilac_plan_dot_problem *problem, const lilac_layout_columns *d) {
+    static const uint32_t which[3] = {[ALONG_BATCH] = 2, [ALONG_M] = 0, [ALONG_N] = 1};
+    for (uint32_t dim = 0; dim < 3; dim++) {
+        problem->blocks[dim] = 0;
+        for (uint32_t i = 0; i < d->block_bits; i++) {
+            problem->blocks[dim] +=
+                lilac_plan_dot_coordinate(d, d->blocks[i], which[dim]) != 0 &&
+                problem->blocks[dim] < bits_along(problem, dim);
+        }
+    }
+}
+
+/* Adds the blocks to the layout of a part of D: the highest bits of each dimension. */
+static bool add_blocks(lilac_layout *result, const lilac_plan_dot_problem *problem,
+                       const lilac_target *target, lilac_reason *why) {
+    const uint32_t all[3] = {problem->batch_bits, problem->m_bits, problem->n_bits};
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS] = {0};
+    uint32_t count = 0, start = 0;
+    for (uint32_t dim = 0; dim < 3; start += all[dim++]) {
+        for (uint32_t i = 0; i < problem->blocks[dim]; i++) {
+            columns[count++] = UINT64_C(1) << (start + all[dim] - problem->blocks[dim] + i);
+        }
+    }
+    return lilac_layout_add_blocks(result, result, all + (3 - problem->rank),
+                                   log2_of(target->num_ctas), columns, why);
 }
 
 static bool build_shaped(lilac_layout *result, const lilac_plan_dot_problem *p, uint32_t rows,
@@ -128,16 +199,17 @@ bool lilac_plan_dot_choose_wgmma(lilac_matrix_shape *shape, const lilac_plan_dot
                                  const lilac_target *target) {
     *shape = (lilac_matrix_shape){problem->a, problem->b, problem->d, 64, 8, 0};
     const lilac_wgmma *row = lilac_wgmma_find(shape);
+    const lilac_plan_dot_problem part = part_of(problem);
     if (!lilac_arch_has(target->arch, LILAC_HAS_WGMMA) || row == NULL || problem->rank != 2 ||
-        target->num_warps % 4 != 0 || problem->m_bits < 6 || problem->n_bits < 3 ||
+        target->num_warps % 4 != 0 || part.m_bits < LEAST_PART_M || part.n_bits < LEAST_PART_N ||
         1U << problem->k_bits < row->k) {
         return false;
     }
     /* the columns of one group of warps: as many groups as there are lie along M first */
     const uint32_t groups = log2_of(target->num_warps) - GROUP_WARP_BITS;
-    const uint32_t along_m = problem->m_bits - 6;
+    const uint32_t along_m = part.m_bits - LEAST_PART_M;
     const uint32_t along_n = groups > along_m ? groups - along_m : 0;
-    const uint32_t columns = problem->n_bits > along_n ? problem->n_bits - along_n : 0;
+    const uint32_t columns = part.n_bits > along_n ? part.n_bits - along_n : 0;
     shape->n = 1U << (columns < 3 ? 3 : columns > 8 ? 8 : columns);
     shape->k = row->k;
     return lilac_wgmma_has_columns(row, shape->n);
@@ -213,14 +285,16 @@ bool lilac_plan_dot_result_layout(lilac_layout *result, const lilac_plan_dot_pro
                                   lilac_plan_dot_unit unit, const lilac_matrix_shape *shape,
                                   const lilac_target *target, lilac_plan_dot_wishes wishes,
                                   lilac_reason *why) {
-    making m = {.problem = problem};
+    const lilac_plan_dot_problem part = part_of(problem);
+    making m = {.problem = &part};
     if (unit == LILAC_PLAN_DOT_FMA) {
         make_fma_result(&m, target);
     } else {
         make_matrix_result(&m, unit == LILAC_PLAN_DOT_WGMMA, shape, target, wishes.chained,
                            wishes.row_pairs);
     }
-    return build_shaped(result, problem, problem->m_bits, problem->n_bits, &m, why);
+    return build_shaped(result, &part, part.m_bits, part.n_bits, &m, why) &&
+           add_blocks(result, problem, target, why);
 }
 
 /* ---- layouts of A and B ------------------------------------------------------------------- */
@@ -345,6 +419,9 @@ bool lilac_plan_dot_operand_layout(lilac_layout *result, const lilac_plan_dot_pr
     }
     for (uint32_t i = d->lane_bits; i < d->thread_bits; i++) {
         o.m.warps[o.m.warp_count++] = column_of(&o, d->threads[i]);
+    }
+    for (uint32_t i = 0; i < d->block_bits; i++) {
+        o.m.blocks[o.m.block_count++] = column_of(&o, d->blocks[i]);
     }
     return build_shaped(result, problem, is_a ? problem->m_bits : problem->k_bits,
                         is_a ? problem->k_bits : problem->n_bits, &o.m, why);

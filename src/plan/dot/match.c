@@ -192,6 +192,25 @@ static bool check_operand(const lilac_plan_dot *plan, const lilac_layout_columns
     return true;
 }
 
+/* The blocks of an operand agree with those of D: they divide its rows (columns) as D is divided, and
+ * none of them divides K. */
+static bool check_blocks(const lilac_layout_columns *operand, const lilac_layout_columns *d, bool is_a,
+                         lilac_reason *why) {
+    const uint32_t kept = is_a ? ROWS : COLUMNS;
+    for (uint32_t i = 0; i < d->block_bits; i++) {
+        const uint64_t batch = lilac_plan_dot_coordinate(d, d->blocks[i], BATCH);
+        const uint64_t part = lilac_plan_dot_coordinate(d, d->blocks[i], kept);
+        if (operand->blocks[i] !=
+            lilac_plan_dot_flat(operand, batch, is_a ? part : 0, is_a ? 0 : part)) {
+            return lilac_layout_refuse(why,
+                                       "blocks that differ in bit %u hold other elements of %s than "
+                                       "their parts of the result need",
+                                       i, is_a ? "A" : "B");
+        }
+    }
+    return true;
+}
+
 /* Each thread multiplies its own elements: the thread that holds an element of D has its row of A and
  * its column of B. */
 static bool match_fma(lilac_plan_dot *plan, const lilac_layout_columns *a,
@@ -216,7 +235,18 @@ bool lilac_plan_dot_init(lilac_plan_dot *plan, const lilac_plan_dot_problem *pro
                          lilac_plan_dot_unit unit, const lilac_matrix_shape *shape,
                          const lilac_layout_columns *a, const lilac_layout_columns *b,
                          const lilac_layout_columns *d, lilac_reason *why) {
-    *plan = (lilac_plan_dot){.unit = unit, .shape = *shape};
+    *plan = (lilac_plan_dot){.unit = unit, .shape = *shape, .block_bits = d->block_bits};
+    if (d->block_bits > LILAC_PLAN_DOT_MOST_BLOCKS) {
+        return refuse(why, "the cluster has too many blocks");
+    }
+    for (uint32_t i = 0; i < d->block_bits; i++) {
+        plan->block_row[i] = lilac_plan_dot_coordinate(d, d->blocks[i], ROWS);
+        plan->block_column[i] = lilac_plan_dot_coordinate(d, d->blocks[i], COLUMNS);
+    }
+    if ((a != NULL && !check_blocks(a, d, true, why)) ||
+        (b != NULL && !check_blocks(b, d, false, why))) {
+        return false;
+    }
     if (unit == LILAC_PLAN_DOT_FMA) {
         complete_steps(plan, problem->k_bits, NULL, 0);
         return match_fma(plan, a, b, d, why);

@@ -2,7 +2,9 @@
  *
  * A descriptor says where element (row, inner) of one instruction is (matrix.h). Its fields follow from
  * the places of a few elements; then the places of all unit vectors and of their sums in pairs must
- * agree. Both maps are linear, so the others agree too. */
+ * agree. Both maps are linear, so the others agree too.
+ *
+ * In a cluster each block has the part of the operand that its part of D needs. */
 #include <lilac/bits.h>
 #include <lilac/dot.h>
 
@@ -88,6 +90,29 @@ static void set_strides(const checking *c, lilac_plan_dot_memory *memory,
     }
 }
 
+/* Coordinates to offsets in the block that has the element. */
+static bool find_offsets(lilac_layout *result, const lilac_layout *memory, lilac_reason *why) {
+    static const char *const places[] = {"offset", NULL};
+    lilac_layout inverse;
+    return lilac_layout_is_surjective(memory) && lilac_layout_pseudoinvert(&inverse, memory, why) &&
+           lilac_layout_sublayout(result, &inverse, NULL, places, why);
+}
+
+/* Does each block have the rows (columns) of its part of D? */
+static bool has_parts(const lilac_plan_dot *plan, uint32_t operand, const lilac_layout *memory) {
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
+    const uint32_t count = lilac_layout_block_columns(columns, memory);
+    const uint64_t *parts = operand == 0 ? plan->block_row : plan->block_column;
+    const uint32_t start = operand == 0 ? 0 : lilac_layout_out_start(memory, 1);
+    for (uint32_t i = 0; i < count || i < plan->block_bits; i++) {
+        const uint64_t part = i < plan->block_bits ? parts[i] << start : 0;
+        if ((i < count ? columns[i] : 0) != part) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool lilac_plan_dot_memory_init(lilac_plan_dot_memory *result, const lilac_plan_dot *plan,
                                 uint32_t operand, const lilac_layout *memory, uint64_t shift,
                                 lilac_reason *why) {
@@ -101,9 +126,15 @@ bool lilac_plan_dot_memory_init(lilac_plan_dot_memory *result, const lilac_plan_
     *result = (lilac_plan_dot_memory){.element_bytes = bits / 8};
     if (memory->out_count != 2 ||
         !lilac_layout_sublayout(&offsets, memory, inputs, outputs, why) ||
-        !lilac_layout_invert(&result->offsets, &offsets, why)) {
+        !lilac_layout_is_injective(&offsets) || !find_offsets(&result->offsets, memory, why)) {
         return lilac_layout_refuse(why, "the memory of a matrix must have two dimensions, and one "
                                         "place for each element");
+    }
+    if (!has_parts(plan, operand, memory)) {
+        return lilac_layout_refuse(why,
+                                   "the blocks of the cluster have other elements of %s in their "
+                                   "memory than their parts of the result need",
+                                   operand == 0 ? "A" : "B");
     }
     const checking c = {.plan = plan, .memory = result, .operand = operand,
                         .shift = (uint32_t)shift * result->element_bytes};
