@@ -274,6 +274,10 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_eliminate_redundant_loads(lilac_tile_
  * the size of the function and of the copies, which have a bound for each loop. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_unroll_loops(lilac_tile_module *module,
                                                         const lilac_target *target, bool *changed);
+/* Moves loads of global memory in front of exchanges between threads that wait for other loads of the
+ * same block. Requires layouts. Never fails. Cost: for each exchange, the operations of its block. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_raise_loads(lilac_tile_module *module,
+                                                       const lilac_target *target, bool *changed);
 
 /* A conversion that remains in a function with layouts: one ttg.convert_layout. */
 typedef struct lilac_conversion {

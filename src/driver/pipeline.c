@@ -164,6 +164,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "combine_blocks",            NULL,          lilac_engine_combine_blocks,            NULL},
     {LILAC_STAGE_TILE,   "eliminate_redundant_loads", NULL,          lilac_engine_eliminate_redundant_loads, NULL},
     {LILAC_STAGE_TILE,   "unroll_loops",              NULL,          lilac_engine_unroll_loops,              NULL},
+    {LILAC_STAGE_TILE,   "raise_loads",               NULL,          lilac_engine_raise_loads,               NULL},
     {LILAC_STAGE_TILE,   "order_accesses",            NULL,          lilac_engine_order_accesses,            NULL},
     {LILAC_STAGE_SIMT,   "lower",                     lower_tile,    NULL,                                   NULL},
     {LILAC_STAGE_SIMT,   "tail_masks",                NULL,          NULL,                                   lilac_simt_opt_tail_masks},

@@ -163,6 +163,24 @@ static void strides_extend_unsigned(lilac_axis_facts *result, const lilac_axis_o
     }
 }
 
+/* The same addresses or numbers as others of another unit. */
+static void strides_bits(lilac_axis_facts *result, const lilac_axis_operation *in) {
+    const lilac_tile_type *from = in->op->operands[0].value->type;
+    const int64_t unit = lilac_axis_unit(from);
+    int64_t bytes;
+    if (lilac_tile_element(from)->kind == LILAC_TILE_SCALAR &&
+        lilac_scalar_is_float(lilac_tile_element(from)->scalar)) {
+        return;
+    }
+    for (uint32_t d = 0; d < result->rank; d++) {
+        if (has_typical(in->a, d) && !__builtin_mul_overflow(in->a->stride[d], unit, &bytes) &&
+            bytes % in->unit == 0) {
+            derive_stride(result, d, bytes / in->unit, has_stride(in->a, d));
+        }
+    }
+    result->origin = max_i64(in->a->origin, 1);
+}
+
 /* x % m: the stride of x, where at least two elements lie between wraps. */
 static void strides_remainder(lilac_axis_facts *result, const lilac_axis_operation *in) {
     for (uint32_t d = 0; d < result->rank && in->b->constant; d++) {

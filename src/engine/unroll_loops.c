@@ -23,13 +23,13 @@
  *
  *        factor = bytes in flight / bytes that a block loads in an iteration
  *
- *    at most MOST_FACTOR, and at most as many iterations as have MOST_WORDS registers of loads and
+ *    at most MOST_FACTOR, and at most as many iterations as have LILAC_MOST_WORDS registers of loads and
  *    MOST_BODY instructions. A loop of more than FEW_TRIPS iterations whose factor is 1 stays.
  *    bench/unroll_sweep.py compares factors. Loops whose trip count is not known stay: ptxas unrolls
  *    those without barriers by itself (src/target/ptx/control.c). The attribute
  *    tt.loop_unroll_factor of a loop overrides the rule.
  *
- * 3. Hoisting. The loads of as many iterations as fit in MOST_WORDS registers are moved behind the
+ * 3. Hoisting. The loads of as many iterations as fit in LILAC_MOST_WORDS registers are moved behind the
  *    loads of the first of them:
  *
  *     %a = tt.load %p                          %a = tt.load %p
@@ -42,7 +42,7 @@
  *
  * The operations on each element keep their order: no sum is reassociated. */
 #include "fold_branches.h"
-#include "internal.h"
+#include "raise.h"
 
 #include <lilac/tile_loops.h>
 
@@ -55,9 +55,6 @@ enum {
     FEW_WORK = 1024,    /* instructions of a thread in such a loop */
     MOST_TRIPS = 64,    /* iterations of a loop that is unrolled completely */
     MOST_FACTOR = 8,    /* of a loop that remains */
-    MOST_WORDS = 32,    /* registers of a thread that hold loads in flight */
-    DEEPEST = 64,       /* operations on the way from a load to what its address depends on */
-    MOST_VISITS = 512,  /* operands that are looked at for it */
     EXCHANGE_WORK = 16, /* instructions of an operation that exchanges values between threads */
     LEAST_SLOW = 8,     /* issue slots of an operation that is computed by several instructions */
     SLOW_WORK = 6       /* instructions of a division or a mathematical function */
@@ -87,37 +84,14 @@ static bool has_trait(const lilac_tile_op *op, uint32_t traits) {
     return (lilac_tile_op_info_get(op->code)->traits & traits) != 0;
 }
 
-/* Elements that a thread holds. */
-static uint64_t elements_of(const unroller *u, const lilac_tile_type *type) {
-    if (!lilac_tile_is_tensor(type)) {
-        return 1;
-    }
-    if (type->layout != NULL && type->layout->in_count > 0) {
-        return UINT64_C(1) << type->layout->in[0].bits;
-    }
-    const uint64_t threads = (uint64_t)u->target->arch->warp_size * u->target->num_warps;
-    return ((uint64_t)lilac_tile_element_count(type) + threads - 1) / threads;
-}
-
-static uint64_t words_of(const unroller *u, const lilac_tile_type *type) {
-    return (elements_of(u, type) * lilac_tile_element_bits(type) + 31) / 32;
-}
-
 static bool is_slow(const lilac_tile_op *op) {
     return lilac_engine_issues(op) >= LEAST_SLOW;
-}
-
-/* A pure operation that needs values of its own thread only. */
-static bool stays_in_thread(const lilac_tile_op *op) {
-    return has_trait(op, LILAC_TILE_PURE) && op->region_count == 0 &&
-           (op->operand_count == 0 || op->code == LILAC_TILE_OP_TT_SPLAT ||
-            has_trait(op, LILAC_TILE_SHAPE | LILAC_TILE_ELEMENTWISE));
 }
 
 /* Offsets and masks are mostly computed once for a vector. */
 static uint64_t work_of_result(const unroller *u, const lilac_tile_type *type) {
     const lilac_tile_type *element = lilac_tile_element(type);
-    const uint64_t elements = elements_of(u, type);
+    const uint64_t elements = lilac_elements_held(u->target, type);
     const bool index = lilac_tile_is_pointer(element) || (element->kind == LILAC_TILE_SCALAR &&
                                                           !lilac_scalar_is_float(element->scalar));
     return index ? (elements + 3) / 4 : elements;
@@ -130,27 +104,23 @@ static uint64_t work_of(const unroller *u, const lilac_tile_op *op) {
         return 0;
     }
     if (op->code == LILAC_TILE_OP_TT_LOAD) {
-        return 1 + words_of(u, op->results[0].type) / (u->target->arch->vector_bytes / 4);
+        return 1 + lilac_words_held(u->target, op->results[0].type) /
+                       (u->target->arch->vector_bytes / 4);
     }
     for (uint32_t i = 0; i < op->result_count; i++) {
         work += work_of_result(u, op->results[i].type);
     }
-    if (!stays_in_thread(op)) {
+    if (!lilac_stays_in_thread(op)) {
         return work + EXCHANGE_WORK;
     }
     return is_slow(op) ? SLOW_WORK * work : work;
-}
-
-static bool is_load(const lilac_tile_op *op) {
-    return op->code == LILAC_TILE_OP_TT_LOAD &&
-           lilac_tile_find_integer(&op->attributes, "isVolatile", 0) == 0;
 }
 
 static void add_op(void *data, lilac_tile_op *op) {
     iteration *t = data;
     t->work += work_of(t->u, op);
     t->nested |= lilac_tile_is_loop(op);
-    t->is_volatile |= op->code == LILAC_TILE_OP_TT_LOAD && !is_load(op);
+    t->is_volatile |= op->code == LILAC_TILE_OP_TT_LOAD && !lilac_is_plain_load(op);
     t->converts |= op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT;
 }
 
@@ -158,10 +128,10 @@ static iteration survey(const unroller *u, const lilac_tile_op *loop) {
     iteration t = {.u = u};
     lilac_tile_walk(loop->regions[0], add_op, &t);
     for (const lilac_tile_op *op = loop->regions[0]->first->first; op != NULL; op = op->next) {
-        if (is_load(op)) {
+        if (lilac_is_plain_load(op)) {
             const lilac_tile_type *type = op->results[0].type;
             t.loads++;
-            t.words += words_of(u, type);
+            t.words += lilac_words_held(u->target, type);
             t.bytes += (uint64_t)lilac_tile_element_count(type) *
                        ((lilac_tile_element_bits(type) + 7) / 8);
         }
@@ -178,9 +148,9 @@ static bool only_loads(const lilac_tile_op *loop) {
 
 /* ---- the factor -------------------------------------------------------------------------- */
 
-/* The iterations whose loads fit in MOST_WORDS registers, at least 1. */
+/* The iterations whose loads fit in LILAC_MOST_WORDS registers, at least 1. */
 static uint32_t depth_of(const iteration *t) {
-    const uint64_t depth = t->words > 0 ? MOST_WORDS / t->words : 1;
+    const uint64_t depth = t->words > 0 ? LILAC_MOST_WORDS / t->words : 1;
     return depth > 1 ? (uint32_t)depth : 1;
 }
 
@@ -240,75 +210,24 @@ static uint32_t factor_of(const iteration *t, const lilac_tile_op *loop, bool st
 
 /* ---- hoisting ---------------------------------------------------------------------------- */
 
-/* Where loads are moved to. Values have ascending numbers in the order of the operations, except
- * those that were moved: they have number 0. */
-typedef struct destination {
-    const lilac_tile_op *place; /* the last load of the first iteration */
-    lilac_tile_op *last;        /* the last operation that was moved behind it, or itself */
-    uint32_t visits;            /* of can_rise */
-} destination;
-
-static bool is_available(const destination *to, const lilac_tile_value *value) {
-    return value->id <= to->place->results[0].id;
-}
-
-/* Is the value available at the destination, or can the operations that compute it move there? They
- * are in its block, and only loads and pure operations of single threads. */
-static bool can_rise(destination *to, const lilac_tile_value *value, uint32_t depth) {
-    const lilac_tile_op *op = value->op;
-    if (is_available(to, value)) {
-        return true;
-    }
-    const bool simple =
-        op != NULL && op->parent == to->place->parent && (is_load(op) || stays_in_thread(op));
-    if (!simple || depth == DEEPEST || to->visits++ == MOST_VISITS) {
-        return false;
-    }
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (!can_rise(to, op->operands[i].value, depth + 1)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Moves the definition of a value, with its operands, to the destination. */
-static void rise(destination *to, const lilac_tile_value *value) {
-    lilac_tile_op *op = value->op;
-    if (is_available(to, value)) {
-        return;
-    }
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        rise(to, op->operands[i].value);
-    }
-    lilac_tile_detach(op);
-    lilac_tile_insert_after(to->last, op);
-    to->last = op;
-    for (uint32_t i = 0; i < op->result_count; i++) {
-        op->results[i].id = 0;
-    }
-}
-
 /* The loads from `first` to `end`, as many in each iteration. Moves those of the iterations that
- * fit in MOST_WORDS registers behind the last load of the first of these. */
+ * fit in LILAC_MOST_WORDS registers behind the last load of the first of these. */
 static void hoist(const unroller *u, lilac_tile_op *first, const lilac_tile_op *end,
                   const iteration *t) {
     const uint32_t window = depth_of(t) * t->loads;
-    destination to = {NULL, NULL, 0};
+    lilac_raise to = {.block = first->parent};
     uint32_t count = 0;
     lilac_tile_number(u->function);
     for (lilac_tile_op *op = first, *next; op != end; op = next) {
         next = op->next;
-        if (!is_load(op)) {
+        if (!lilac_is_plain_load(op)) {
             continue;
         }
         if (count++ % window < t->loads) {
-            to = (destination){op, op, 0};
-            continue;
-        }
-        to.visits = 0;
-        if (can_rise(&to, &op->results[0], 0)) {
-            rise(&to, &op->results[0]);
+            to.limit = op->results[0].id;
+            to.last = op;
+        } else if (lilac_can_rise(&to, &op->results[0])) {
+            lilac_rise(&to, &op->results[0]);
         }
     }
 }

@@ -12,8 +12,8 @@
  *             issue      each instruction, and the lines that it touches beyond the fewest
  *             narrow     loads of narrow elements that no vector covers: the bytes of two lines
  *                        that the lanes do not request count as lines
- *             leader     the predicate, where some warps skip the access, and the moves that define
- *                        their registers
+ *             leader     where some warps skip the access: the predicate, the moves that define
+ *                        their registers, and the further instructions of each other warp
  */
 #include <lilac/access.h>
 #include <lilac/bits.h>
@@ -273,7 +273,8 @@ static uint64_t left_out(const pricing *x) {
 }
 
 /* The price in all warps of letting some of them skip the access: the predicate, and the moves that
- * define the results of a load, two words at a time. */
+ * define the results of a load, two words at a time; and the instructions that a warp executes one
+ * after another and several warps would execute together. */
 static uint64_t leader_price(const pricing *x) {
     const lilac_layout_columns *columns = x->columns;
     if (x->p->idle_threads >> columns->lane_bits == 0) {
@@ -282,7 +283,9 @@ static uint64_t leader_price(const pricing *x) {
     const uint32_t each = columns->register_bits - count_bits(x->p->replicated_registers);
     const uint64_t bytes = (uint64_t)x->global->element_bytes << each;
     const uint64_t words = x->p->kind == LILAC_PLAN_LOAD ? max_u64(bytes / 4, 1) : 0;
-    return (x->arch->costs->issue * (1 + (words + 1) / 2)) << warp_bits(columns);
+    const uint64_t of_warp = x->p->counts.instructions >> executing_warps(x->p, columns);
+    return ((x->arch->costs->issue * (1 + (words + 1) / 2)) << warp_bits(columns)) +
+           (max_u64(of_warp, 1) - 1) * x->arch->costs->global;
 }
 
 static uint64_t price(const pricing *x) {

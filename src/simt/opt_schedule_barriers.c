@@ -15,7 +15,8 @@
  * other control flow. A barrier costs the registers of the row. So there is none in loops, where
  * registers are short already, none in kernels with barriers between threads, where other blocks
  * hide more than loads in a row do (opt_occupancy.c), none for a row of more than MOST_WORDS words,
- * and none where all rows together leave registers for one block only. */
+ * and none where the registers of all rows leave less than half of the multiprocessor's warps
+ * resident: other warps hide more then. */
 #include "internal.h"
 
 #include <string.h>
@@ -79,10 +80,15 @@ static lilac_simt_instruction *next_row(row_search *s, lilac_simt_instruction *f
     return NULL;
 }
 
-static bool leaves_blocks(const lilac_simt_kernel *kernel) {
-    return !lilac_simt_waits(kernel->body) &&
-           lilac_simt_resident_blocks(kernel,
-                                      lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY)) > 1;
+/* With all rows in registers, are half of the multiprocessor's warps resident, and more than one
+ * block? */
+static bool leaves_warps(const lilac_simt_kernel *kernel) {
+    if (lilac_simt_waits(kernel->body)) {
+        return false;
+    }
+    const uint32_t blocks =
+        lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
+    return blocks > 1 && 2 * blocks * kernel->num_warps >= kernel->module->arch->resident_warps;
 }
 
 bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel) {
@@ -90,7 +96,7 @@ bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel) {
     row_search s = {.kernel = kernel, .rows = lilac_heap_grow(NULL, size)};
     memset(s.rows, 0, size);
     lilac_simt_instruction *last = next_row(&s, kernel->body->first);
-    const bool changed = last != NULL && leaves_blocks(kernel);
+    const bool changed = last != NULL && leaves_warps(kernel);
     while (changed && last != NULL) {
         const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SCHEDULE_BARRIER,
                                              .location = last->location};

@@ -258,6 +258,44 @@ static void typical_strides(void **state) {
     }
 }
 
+/* A pointer to a tensor with stride 3 as one to other elements. */
+static void strides_of_bits(void **state) {
+    (void)state;
+    static const struct {
+        const char *pointee, *as;
+        bool known;
+        int64_t stride;
+    } pointers[] = {
+        {"i1", "i8", true, 3},  {"f32", "i32", true, 3},  {"f32", "i16", true, 6},
+        {"i16", "i8", true, 6}, {"i16", "f32", false, 0}, {"i8", "i64", false, 0},
+    };
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
+        program p;
+        char body[1024];
+        snprintf(body, sizeof body,
+                 "%s%%bits = tt.bitcast %%p : !tt.ptr<f32> -> !tt.ptr<%s>\n"
+                 "%%s = tt.splat %%bits : !tt.ptr<%s> -> tensor<64x!tt.ptr<%s>>\n"
+                 "%%places = tt.addptr %%s, %%at : tensor<64x!tt.ptr<%s>>, tensor<64xi32>\n"
+                 "%%x = tt.bitcast %%places : tensor<64x!tt.ptr<%s>> -> tensor<64x!tt.ptr<%s>>\n",
+                 RANGE CONST("c", "3") OP("at", "muli", "r", "c"), pointers[i].pointee,
+                 pointers[i].pointee, pointers[i].pointee, pointers[i].pointee, pointers[i].pointee,
+                 pointers[i].as);
+        program_body(&p, body, 4);
+        lilac_arena *arena = lilac_arena_create();
+        lilac_axis_analysis analysis;
+        lilac_engine_axis_facts(&analysis, arena, p.module->functions);
+        const lilac_axis_facts *facts = lilac_axis_facts_of(&analysis, value_named(&p, "x"));
+        if ((facts->stride_known != 0) != pointers[i].known ||
+            (pointers[i].known && facts->stride[0] != pointers[i].stride)) {
+            fail_msg("%s as %s: exact %u, stride %lld, expected %lld", pointers[i].pointee,
+                     pointers[i].as, facts->stride_known, (long long)facts->stride[0],
+                     (long long)pointers[i].stride);
+        }
+        lilac_arena_destroy(arena);
+        program_clear(&p);
+    }
+}
+
 /* Elements of one access: by pointer, by mask, by what the registers hold. */
 static void accesses(void **state) {
     (void)state;
@@ -291,8 +329,8 @@ static void accesses(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(table), cmocka_unit_test(periods),
-                                       cmocka_unit_test(typical_strides),
-                                       cmocka_unit_test(accesses)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table), cmocka_unit_test(periods), cmocka_unit_test(typical_strides),
+        cmocka_unit_test(strides_of_bits), cmocka_unit_test(accesses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -374,13 +374,14 @@ static void borders_behind_rows(void **state) {
     lilac_text_puts(&body, "%z1 = add %v319, %y : i32\nst.global [%own], (%z1)\n");
     assert_int_equal(borders(lilac_text_get(&body)), 0);
 
-    lilac_text_clear(&body); /* a very long row, and one as long as it may be */
-    for (uint32_t words = 64; words < 66; words++) {
+    lilac_text_clear(&body); /* rows with which half of the warps are resident, and are not */
+    for (uint32_t words = 40; words < 80; words += 32) {
         lilac_text_clear(&body);
         repeat(&body, 0, words, "%x@ = ld.global [%own + @0000] : i32\n");
-        repeat(&body, 0, words, "%y@ = mul %x@, %x@ : i32\n%z@ = add %y@, %t : i32\n");
+        repeat(&body, 0, words,
+               "%y@ = mul %x@, %x@ : i32\n%w@ = add %y@, %t : i32\n%z@ = mul %w@, %t : i32\n");
         repeat(&body, 0, words, "st.global [%own + @0000], (%z@)\n");
-        assert_int_equal(borders(lilac_text_get(&body)), words == 64);
+        assert_int_equal(borders(lilac_text_get(&body)), words == 40);
     }
 
     lilac_text_clear(&body); /* one load is no row */

@@ -39,6 +39,8 @@ def arguments(argv):
                         help="write everything as data after each model; measurements of an existing file are kept")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the tables")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="write the picture")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER",
+                        help="save TTIR, both compilers' PTX, and the arguments of every kernel")
     parser.add_argument("--verbose", action="store_true", help="print the trace of every failure")
     parser.add_argument("--commit", help="recorded; default: git's")
     options = parser.parse_args(argv)
@@ -159,6 +161,7 @@ def measure(run, options, models):
     if not options.steps:
         folder = tempfile.mkdtemp(prefix="lilac-bench-")
         scheduler = Scheduler(folder, rounds=options.rounds, budget=options.budget, jobs=options.jobs,
+                              keep=options.keep and str(options.keep.resolve()),
                               trace=say if options.verbose else lambda text: None)
         try:
             measure_kernels(run, scheduler, models, deadline)

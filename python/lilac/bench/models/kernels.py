@@ -21,8 +21,9 @@ import itertools
 import statistics
 
 from .. import measure
+from ..__main__ import say
 from ..runner import NAMES, Lost, reason
-from . import results
+from . import keep, results
 from .capture import Launch, copies
 from .report import QUICK, SHARE
 
@@ -79,11 +80,11 @@ class Measurer:
     """Measures the launches of a model: `prepare` its kernels, then `start` when nothing else uses the GPU. A kernel's
     failure under one compiler is recorded in its row; an error after which the GPU is unusable raises Lost."""
 
-    def __init__(self, compilers, *, rounds=3, budget=0.08):
+    def __init__(self, compilers, *, rounds=3, budget=0.08, keep=None):
         import torch
 
         self.torch, self.compilers, self.rounds, self.budget = torch, compilers, rounds, budget
-        self.watch, self.made = None, {}
+        self.watch, self.made, self.keep = None, {}, keep
 
     def start(self):
         self.watch = measure.Stopwatch(self.torch)
@@ -207,6 +208,11 @@ class Measurer:
             if entry.best:
                 if entry.milliseconds() >= QUICK * whole:
                     self.attempt(entry, NAMES, lambda: self.longer(entry))
+                if self.keep:
+                    try:
+                        keep.keep(self.torch, self.keep, number, entry, copies(entry.launch.args))
+                    except Exception as problem:
+                        say(f"  nothing kept of {entry.launch.name}: {reason(problem)}")
                 progress(number + 1, entry)
             entry.launch.args = ()
         return len(entries)

@@ -105,14 +105,14 @@ class Worker:
 
 
 class Scheduler:
-    def __init__(self, folder, *, rounds, budget, jobs=None, trace=lambda text: None):
-        self.folder, self.rounds, self.budget, self.trace = folder, rounds, budget, trace
+    def __init__(self, folder, *, rounds, budget, jobs=None, keep=None, trace=lambda text: None):
+        self.folder, self.rounds, self.budget, self.keep, self.trace = folder, rounds, budget, keep, trace
         self.jobs = jobs or max(1, processors() // 2)
         self.pool, self.workers, self.failures = Pool(), {}, {}
 
     def settings(self, jobs):
         threads = max(1, 2 * processors() // jobs) if jobs > 1 else processors()
-        return Settings(self.folder, threads, self.rounds, self.budget)
+        return Settings(self.folder, threads, self.rounds, self.budget, self.keep)
 
     def start(self, model, jobs):
         worker = self.workers[model.name] = Worker(model, self.settings(jobs))

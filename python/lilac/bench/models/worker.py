@@ -29,6 +29,7 @@ class Settings:
     threads: int    # processes in which Inductor compiles the kernels of a model
     rounds: int
     budget: float
+    keep: str = None  # folder of the kernels' files, see keep.py
 
     def environment(self):
         return {"TORCHINDUCTOR_CACHE_DIR": self.folder, "TRITON_CACHE_DIR": os.path.join(self.folder, "triton"),
@@ -47,7 +48,7 @@ class Session:
 
         torch._inductor.config.use_static_cuda_launcher = False  # its kernels keep no machine code to count
         self.torch, self.model = torch, model
-        self.measurer = Measurer(Compilers(), rounds=settings.rounds, budget=settings.budget)
+        self.measurer = Measurer(Compilers(), rounds=settings.rounds, budget=settings.budget, keep=settings.keep)
         self.step = None
 
     def compile(self):
