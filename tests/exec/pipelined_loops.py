@@ -22,7 +22,7 @@ KERNELS = {
     "matmul_f8": (2, 1),
     "matmul_i8": (1, 1),
     "matmul_tf32": (1, 0),
-    "matmul_f16_skinny": (1, None),
+    "matmul_f16_skinny": (2, None),
     "int4_matmul": (3, 0),
     "attention_f16_d64_full": (0, 1),
     "attention_f16_d128_causal": (0, 1),

@@ -64,16 +64,21 @@ EXCEPTIONS = {
         "128 accumulators of a thread, which a conditional in the loop stores and sets to zero"),
 }
 
+# What ptxas 12.8 compiles wrongly without the care of src/lower/matrix/warp_group_dot.c.
+CHAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chained_products.ttir")
+
 SAMPLES = 24  # of the kernels in tests/data/ttir that have the same name
 
 
-def find_tool(name, folder):
-    """A tool of the CUDA toolkit: installed, or of a Triton package of this Python or below `folder`."""
+def find_tool(name, folder, bundled=False):
+    """A tool of the CUDA toolkit: installed, or of a Triton package of this Python or below `folder`.
+    `bundled`: rather that of a Triton package."""
     places = [os.environ["PATH"], "/usr/local/cuda/bin"]
     triton = importlib.util.find_spec("triton")
     packages = list(triton.submodule_search_locations) if triton else []
     packages += sorted(glob.glob(os.path.join(folder, "venv-*/lib/python*/site-packages/triton")))
-    places += [os.path.join(package, "backends", "nvidia", "bin") for package in packages]
+    bundles = [os.path.join(package, "backends", "nvidia", "bin") for package in packages]
+    places = bundles + places if bundled else places + bundles
     return shutil.which(name, path=os.pathsep.join(places))
 
 
@@ -192,6 +197,9 @@ def main():
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as workers:
         kernels = list(workers.map(
             lambda one: check(arguments.lilac, ptxas, nvdisasm, *one), chosen))
+    if not arguments.names:
+        kernels.append(check(arguments.lilac, find_tool("ptxas", arguments.tools or "", bundled=True),
+                             nvdisasm, CHAIN, ["--num-warps", "4"]))
     for kernel in kernels:
         describe(kernel)
     assembled = [kernel for kernel in kernels if kernel.registers]

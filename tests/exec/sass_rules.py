@@ -34,6 +34,9 @@ $L_loop_0:
 SASS = """
 	.text.k:
         /*0000*/                   S2R R0, SR_TID.X ;
+        /*0004*/                   ULDC.64 UR4, c[0x0][0x208] ;
+        /*0008*/                   ULDC.64 UR6, c[0x0][0x210] ;
+        /*000c*/                   UMOV UR8, 0x400 ;
 .L_x_0:
         /*0010*/                   DEPBAR.LE SB0, 0x1 ;
         /*0020*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
@@ -84,6 +87,9 @@ MUTATIONS = [
     ("sass", "EXIT", "LDL.LU R2, [R1] ;\n        EXIT", {"local memory"}),
     ("sass", "EXIT", "CALL.REL.NOINC `($k$div) ;\n        EXIT", {"call"}),
     ("sass", "       HGMMA", "@P0    HGMMA", {"predicate"}),
+    ("sass", "ULDC.64 UR6", "ULDC UR6", {"undefined"}),  # the descriptor of B is in UR6 and UR7
+    ("sass", "ULDC.64 UR4", "ULDC UR4", set()),
+    ("sass", "UMOV UR8, 0x400", "UIADD3 UR8, UR9, 0x1, URZ", {"undefined"}),
     ("sass", "`(.L_x_0)", "`(.L_x_1)", {"loops"}),
     # operand A in R8 to R11: until the wait nothing may write it
     ("sass", "LDGDEPBAR", "IADD3 R11, R3, 0x1, RZ ;\n        LDGDEPBAR", {"operand A"}),

@@ -218,6 +218,7 @@ RULES = EQUAL + [
     "loops",         # as many with products in SASS as in PTX
     "fences",        # at most one WARPGROUP.ARRIVE for each wgmma.fence of the loop
     "uniform",       # a loop with wgmma moves nothing to uniform registers (R2UR)
+    "undefined",     # a uniform register that is read is written somewhere
     "size",          # a loop with wgmma fits in the instruction cache
     "overlap",       # work under products in flight stays there
 ]
@@ -349,9 +350,47 @@ def compare_loops(ptx, sass):
     return list(zip(*both)) if len(both[0]) == len(both[1]) else None
 
 
+UNIFORM = re.compile(r"\bUR(\d+)\b")
+WRITES_UNIFORM = ("U", "R2UR", "S2UR", "LDC", "VOTEU", "ELECT", "REDUX")
+
+
+def uniform_result(instruction):
+    """The uniform registers that an instruction writes."""
+    operands = [one for one in instruction.operands if not PREDICATE.match(one)]
+    first = re.match(r"^UR(\d+)$", operands[0]) if operands else None
+    if not first or not instruction.starts(*WRITES_UNIFORM) or instruction.starts("UTMA", "UBLK"):
+        return range(0)
+    wide = instruction.opcode
+    count = 4 if ".128" in wide else 2 if ".64" in wide or "WIDE" in wide else 1
+    return range(int(first.group(1)), int(first.group(1)) + count)
+
+
+def uniform_operands(instruction):
+    """The uniform registers that it reads. The descriptors of a product are in four registers, of which one
+    with operand A in registers reads the last two."""
+    written, in_registers = uniform_result(instruction), (
+        len(instruction.operands) > 1 and REGISTER.match(instruction.operands[1]))
+    for operand in instruction.operands:
+        for found in UNIFORM.finditer(operand):
+            register = int(found.group(1))
+            if "gdesc[" in operand:
+                yield from range(register + (2 if in_registers else 0), register + 4)
+            elif register not in written:
+                yield register
+
+
+def check_uniform_registers(sass):
+    """ptxas 12.8 has read registers that nothing writes, where two products of a chain read one address and
+    the second one has operand A in registers."""
+    written = {register for one in sass.instructions for register in uniform_result(one)}
+    return [Violation("undefined", "'%s' reads UR%d, which nothing writes" % (one, register))
+            for one in sass.instructions for register in uniform_operands(one)
+            if register not in written]
+
+
 def check_kernel(ptx, sass):
     """The violated rules of a kernel's code."""
-    found = []
+    found = check_uniform_registers(sass)[:1]
     local = [instruction for instruction in sass.instructions if instruction.starts("LDL", "STL")]
     if local:
         found.append(Violation("local memory", "%d accesses to local memory, the first one '%s'" % (
