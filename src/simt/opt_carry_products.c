@@ -14,12 +14,17 @@
  * around. split_addresses leaves one such product for all copies of a tile, and ptxas would undo
  * its work: of b · f + i · f it makes (b + i) · f for each copy, in few registers, so that a product
  * waits for the copy that still reads them. It leaves carried values as they are. The counter may be
- * shifted, or converted to a wider integer. Constant factors stay. */
+ * shifted, or converted to a wider integer. Constant factors stay. So do all products where the
+ * registers of the sums, one for each copy, would spill or cost a resident block. */
 #include "internal.h"
 
 #include <string.h>
 
-enum { FEWEST = 2 /* copies of a loop */, MOST_PRODUCTS = 8 };
+enum {
+    FEWEST = 2, /* copies of a loop */
+    MOST_PRODUCTS = 8,
+    MOST_REGISTERS = 255 - 16 /* of a thread, less what ptxas takes besides live words */
+};
 
 typedef lilac_simt_instruction instruction;
 
@@ -74,6 +79,13 @@ static bool find_product(const carrying *c, instruction *i, product *result) {
            !lilac_simt_constant_bits(c->kernel, result->factor, &bits);
 }
 
+/* Are there registers for `more` words? */
+static bool has_registers(const lilac_simt_kernel *kernel, uint32_t more) {
+    const uint32_t now = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+    return now + more <= MOST_REGISTERS && lilac_simt_resident_blocks(kernel, now + more) ==
+                                               lilac_simt_resident_blocks(kernel, now);
+}
+
 static void find_products(carrying *c) {
     const lilac_simt_body *body = c->loop->bodies[0];
     uint32_t copies = 0;
@@ -84,7 +96,9 @@ static void find_products(carrying *c) {
             c->count++;
         }
     }
-    c->count = copies < FEWEST ? 0 : c->count;
+    if (copies < FEWEST || c->count == 0 || !has_registers(c->kernel, copies + c->count)) {
+        c->count = 0;
+    }
 }
 
 static lilac_simt_value make(const carrying *c, uint16_t code, uint32_t count,

@@ -84,9 +84,9 @@ static bool find_address(const sharing *s, uint32_t slot, address *result) {
                         .step = advance->operands[1 - side],
                         .now = count_copies(s, argument),
                         .next = count_copies(s, next)};
-    return advance->operands[side] == argument &&
-           kernel->values[result->step].body != body && result->now + result->next > 0 &&
-           s->uses[argument] == result->now + 1 && s->uses[next] == result->next + 1;
+    return advance->operands[side] == argument && kernel->values[result->step].body != body &&
+           result->now + result->next > 0 && s->uses[argument] == result->now + 1 &&
+           s->uses[next] == result->next + 1;
 }
 
 /* base + offset, before `place`. */
@@ -124,13 +124,24 @@ static void rewrite(const sharing *s, address *a, lilac_simt_value base, lilac_s
     a->done = true;
 }
 
+/* Where the sums of the copies' addresses are: at the beginning of the body, or where the copies wait at
+ * an mbarrier for other warps, behind the wait, so that no address is live during the iteration. */
+static instruction *place_of_sums(const lilac_simt_body *body) {
+    instruction *place = body->first;
+    for (instruction *i = body->first; i != NULL && i->code != LILAC_SIMT_OP_CP_ASYNC;
+         i = i->next) {
+        place = i->code == LILAC_SIMT_OP_MBARRIER_WAIT ? i->next : place;
+    }
+    return place;
+}
+
 /* The first address of a group gives its place among the carried values to the offset. */
 static void share(sharing *s, uint32_t first, lilac_simt_value zero) {
     address *leader = &s->addresses[first];
     const lilac_simt_body *body = s->loop->bodies[0];
     const lilac_simt_value offset = argument_of(s, leader->slot), next = leader->advance->result;
     const lilac_simt_value base = s->loop->operands[3 + leader->slot];
-    instruction *place = body->first;
+    instruction *place = place_of_sums(body);
     if (place == leader->advance) {
         place = place->next;
     } else {

@@ -13,7 +13,7 @@
  * A chain of sums makes each address wait for the one before it, and its registers for the copy
  * that reads them (opt_share_increments.c). Conjunctions of conditions likewise: the part that
  * changes is computed once for all copies. Below a conversion to a wider integer the same is done
- * with the narrow sum, whose products with invariant factors are split too:
+ * with a narrow sum of products, whose products with invariant factors are split too:
  *
  *     %r = add %i, %row : i32                       %b = mul %row, %stride : i32   (invariant)
  *     %o = mul %r, %stride : i32                    %v = mul %i, %stride : i32     (one for all copies)
@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-enum { MOST_PAIRS = 64 };
+enum { MOST_PAIRS = 64, MOST_TERMS = 8 };
 
 typedef lilac_simt_instruction instruction;
 
@@ -146,6 +146,24 @@ static bool is_widening(const splitting *s, const instruction *d) {
             d->code == LILAC_SIMT_OP_MULWIDE_S || d->code == LILAC_SIMT_OP_MULWIDE_U);
 }
 
+/* Is one of the terms a product with a factor that is no constant? Sums without one are as cheap as
+ * their parts, which would take registers. */
+static bool has_product(const splitting *s, lilac_simt_value value, uint32_t depth) {
+    const instruction *d = s->kernel->values[value].definition;
+    if (d == NULL || depth == 0 || d->parent != s->loop->bodies[0]) {
+        return false;
+    }
+    switch (d->code) {
+    case LILAC_SIMT_OP_ADD:
+        return has_product(s, d->operands[0], depth - 1) ||
+               has_product(s, d->operands[1], depth - 1);
+    case LILAC_SIMT_OP_SHL:
+        return has_product(s, d->operands[0], depth - 1);
+    default:
+        return d->code == LILAC_SIMT_OP_MUL && is_scaled(s, d);
+    }
+}
+
 static void replace(splitting *s, uint16_t code, lilac_simt_value *operand, instruction *place);
 
 static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
@@ -159,7 +177,8 @@ static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
         }
         return s->parts[value];
     }
-    if (value < s->count && code == LILAC_SIMT_OP_ADD && is_widening(s, d)) {
+    if (value < s->count && code == LILAC_SIMT_OP_ADD && is_widening(s, d) &&
+        has_product(s, d->operands[0], MOST_TERMS)) {
         replace(s, code, &d->operands[0], d);
     }
     if (value >= s->count || d == NULL || d->code != code || d->parent != s->loop->bodies[0]) {
