@@ -156,6 +156,16 @@ void interpreter_run_store(machine *m, const lilac_tile_op *op) {
 
 /* ---- atomics ----------------------------------------------------------------------------- */
 
+/* The smaller or larger of two floats: the number if one is NaN, and -0 is below +0. */
+static uint64_t extreme(lilac_scalar s, uint64_t old, uint64_t by, bool largest) {
+    const double x = lilac_scalar_decode(s, old), y = lilac_scalar_decode(s, by);
+    if (isnan(x) || isnan(y)) {
+        return isnan(y) ? old : by;
+    }
+    const bool below = x == y ? signbit(x) != 0 : x < y;
+    return below != largest ? old : by;
+}
+
 interpreter_cell interpreter_combine(const char *kind, lilac_scalar s, interpreter_cell old,
                                      interpreter_cell by, double mass, uint32_t times) {
     int64_t x = lilac_scalar_signed(s, old.bits), y = lilac_scalar_signed(s, by.bits);
@@ -171,7 +181,9 @@ interpreter_cell interpreter_combine(const char *kind, lilac_scalar s, interpret
     if (old.error != 0 || by.error != 0) {
         return OPEN;
     }
-    if (strcmp(kind, "and") == 0) {
+    if (lilac_scalar_is_float(s) && (strcmp(kind, "max") == 0 || strcmp(kind, "min") == 0)) {
+        result.bits = extreme(s, old.bits, by.bits, kind[1] == 'a');
+    } else if (strcmp(kind, "and") == 0) {
         result.bits = old.bits & by.bits;
     } else if (strcmp(kind, "or") == 0) {
         result.bits = old.bits | by.bits;
