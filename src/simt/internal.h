@@ -138,7 +138,11 @@ void lilac_simt_inherit(lilac_simt_kernel *kernel, lilac_simt_value from, lilac_
 /* uses[v] += how often the value v is an operand in a body and the bodies inside. */
 void lilac_simt_count_uses(const lilac_simt_body *body, uint32_t *uses);
 
-/* ---- registers and blocks (opt_occupancy.c) ---------------------------------------------- */
+/* ---- registers and blocks (pressure.c, opt_occupancy.c) ---------------------------------- */
+
+/* Are there registers for `more` words that are live together with all others? They must neither
+ * spill nor cost a resident block. */
+bool lilac_simt_has_registers(const lilac_simt_kernel *kernel, uint32_t more);
 
 /* Does a barrier in it make warps wait for others? */
 bool lilac_simt_waits(const lilac_simt_body *body);

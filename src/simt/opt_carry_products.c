@@ -22,8 +22,7 @@
 
 enum {
     FEWEST = 2, /* copies of a loop */
-    MOST_PRODUCTS = 8,
-    MOST_REGISTERS = 255 - 16 /* of a thread, less what ptxas takes besides live words */
+    MOST_PRODUCTS = 8
 };
 
 typedef lilac_simt_instruction instruction;
@@ -79,13 +78,6 @@ static bool find_product(const carrying *c, instruction *i, product *result) {
            !lilac_simt_constant_bits(c->kernel, result->factor, &bits);
 }
 
-/* Are there registers for `more` words? */
-static bool has_registers(const lilac_simt_kernel *kernel, uint32_t more) {
-    const uint32_t now = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
-    return now + more <= MOST_REGISTERS && lilac_simt_resident_blocks(kernel, now + more) ==
-                                               lilac_simt_resident_blocks(kernel, now);
-}
-
 static void find_products(carrying *c) {
     const lilac_simt_body *body = c->loop->bodies[0];
     uint32_t copies = 0;
@@ -96,7 +88,8 @@ static void find_products(carrying *c) {
             c->count++;
         }
     }
-    if (copies < FEWEST || c->count == 0 || !has_registers(c->kernel, copies + c->count)) {
+    if (copies < FEWEST || c->count == 0 ||
+        !lilac_simt_has_registers(c->kernel, copies + c->count)) {
         c->count = 0;
     }
 }

@@ -47,6 +47,7 @@ typedef struct splitting {
     uint32_t count;
     pair pairs[MOST_PAIRS]; /* operations of the body on two parts */
     uint32_t pair_count;
+    bool narrow; /* sums below conversions are split, whose parts need registers */
     bool changed;
 } splitting;
 
@@ -177,7 +178,7 @@ static parts split(splitting *s, uint16_t code, lilac_simt_value value) {
         }
         return s->parts[value];
     }
-    if (value < s->count && code == LILAC_SIMT_OP_ADD && is_widening(s, d) &&
+    if (value < s->count && code == LILAC_SIMT_OP_ADD && s->narrow && is_widening(s, d) &&
         has_product(s, d->operands[0], MOST_TERMS)) {
         replace(s, code, &d->operands[0], d);
     }
@@ -270,7 +271,9 @@ static void visit(splitting *s, lilac_simt_body *body) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             visit(s, i->bodies[k]);
         }
-        if (i->code == LILAC_SIMT_OP_LOOP && count_copies(i->bodies[0]) > 1) {
+        const uint32_t copies = i->code == LILAC_SIMT_OP_LOOP ? count_copies(i->bodies[0]) : 0;
+        if (copies > 1) {
+            s->narrow = lilac_simt_has_registers(s->kernel, copies);
             visit_loop(s, i);
         }
     }

@@ -117,7 +117,7 @@ static void put_address(generator *g, uint32_t *addresses, uint32_t k) {
                           g->names, sum, g->names + 1, g->names);
         addresses[k] = g->names + 1;
         g->names += 2;
-    } else if (below(g, 3) == 0) {
+    } else if (below(g, 2) == 0) {
         const uint32_t sum = put_sum(g, true), product = put_product(g);
         lilac_text_printf(g->out, "%%v%u = add %%v%u, %%v%u : i64\n", g->names, sum, product);
         addresses[k] = g->names++;
