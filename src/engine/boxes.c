@@ -18,7 +18,7 @@ static bool is_power(int64_t size) {
     return size > 0 && (size & (size - 1)) == 0;
 }
 
-/* The widest swizzle of rows of so many bytes whose pattern the rows of one copy fill. */
+/* The widest swizzle of rows of this number of bytes whose pattern the rows of one copy fill. */
 static uint32_t widest_swizzle(const lilac_tile_type *block, uint64_t bytes) {
     int64_t rows = 1;
     for (uint32_t d = 0; d + 1 < block->rank; d++) {
@@ -63,7 +63,7 @@ lilac_tile_value *lilac_box_of(const lilac_tile_op *load) {
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* Memory of these elements: one buffer, or with count > 0 so many of them. */
+/* Memory of these elements: one buffer, or with count > 0 that number of buffers. */
 static const lilac_tile_type *memory_of(lilac_tile_module *module, const lilac_encoding *encoding,
                                         lilac_scalar scalar, uint32_t rank, const int64_t *shape,
                                         uint32_t count) {

@@ -133,6 +133,9 @@ void lilac_simt_unlink(lilac_simt_instruction *instruction);
 /* Moves an instruction in front of another, in that one's body. */
 void lilac_simt_move(lilac_simt_kernel *kernel, lilac_simt_instruction *instruction,
                      lilac_simt_instruction *where);
+/* Is the value defined in the body or in a body inside? */
+bool lilac_simt_is_inside(const lilac_simt_kernel *kernel, lilac_simt_value value,
+                          const lilac_simt_body *body);
 /* The results of a replaced instruction were known uniform by a mark: so is what replaces them. */
 void lilac_simt_inherit(lilac_simt_kernel *kernel, lilac_simt_value from, lilac_simt_value to);
 /* uses[v] += how often the value v is an operand in a body and the bodies inside. */

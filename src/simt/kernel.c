@@ -158,6 +158,15 @@ void lilac_simt_move(lilac_simt_kernel *kernel, lilac_simt_instruction *instruct
     }
 }
 
+bool lilac_simt_is_inside(const lilac_simt_kernel *kernel, lilac_simt_value value,
+                          const lilac_simt_body *body) {
+    const lilac_simt_body *at = kernel->values[value].body;
+    while (at != NULL && at != body) {
+        at = at->parent != NULL ? at->parent->parent : NULL;
+    }
+    return at == body;
+}
+
 void lilac_simt_inherit(lilac_simt_kernel *kernel, lilac_simt_value from, lilac_simt_value to) {
     if (kernel->values[from].marked && !kernel->values[to].uniform) {
         lilac_simt_mark_uniform(kernel, to);

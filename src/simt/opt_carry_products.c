@@ -43,13 +43,7 @@ typedef struct carrying {
 } carrying;
 
 static bool is_invariant(const carrying *c, lilac_simt_value value) {
-    for (const lilac_simt_body *body = c->kernel->values[value].body; body != NULL;
-         body = body->parent != NULL ? body->parent->parent : NULL) {
-        if (body == c->loop->bodies[0]) {
-            return false;
-        }
-    }
-    return true;
+    return !lilac_simt_is_inside(c->kernel, value, c->loop->bodies[0]);
 }
 
 static instruction *defined_in_body(const carrying *c, lilac_simt_value value, uint32_t code) {

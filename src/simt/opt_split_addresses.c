@@ -52,13 +52,7 @@ typedef struct splitting {
 } splitting;
 
 static bool is_invariant(const splitting *s, lilac_simt_value value) {
-    for (const lilac_simt_body *body = s->kernel->values[value].body; body != NULL;
-         body = body->parent != NULL ? body->parent->parent : NULL) {
-        if (body == s->loop->bodies[0]) {
-            return false;
-        }
-    }
-    return true;
+    return !lilac_simt_is_inside(s->kernel, value, s->loop->bodies[0]);
 }
 
 /* The operation of two values before `place`. */

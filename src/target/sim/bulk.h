@@ -60,7 +60,8 @@ typedef struct lilac_sim_made_map {
     lilac_tensor_map map;
     const lilac_simt_instruction *at;
     uint32_t warp, epoch; /* of the publication */
-    uint32_t *acquired;   /* of each warp: the epoch of its first acquisition since then + 1; 0: none */
+    uint32_t
+        *acquired; /* of each warp: the epoch of its first acquisition since then + 1; 0: none */
 } lilac_sim_made_map;
 
 typedef struct lilac_sim_bulks {
@@ -121,7 +122,7 @@ void lilac_sim_made_maps_forget(lilac_sim_bulks *bulks);
 /* ---- tensor.c --------------------------------------------------------------------------------- */
 
 bool lilac_sim_is_tensor_copy(const lilac_simt_instruction *instruction);
-/* Has a tensor copy with so many coordinates a meaning for the map? */
+/* Has a tensor copy with this number of coordinates a meaning for the map? */
 bool lilac_sim_can_copy(const lilac_simt_instruction *instruction, const lilac_tensor_map *map,
                         uint32_t coordinates);
 /* The map of a tensor copy that is an argument, or NULL; whether the copy can use it. False: an error,
