@@ -65,7 +65,7 @@ EXCEPTIONS = {
 }
 
 # What ptxas 12.8 compiles wrongly without the care of src/lower/matrix/warp_group_dot.c.
-CHAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chained_products.ttir")
+CHAIN = os.path.join("products", "chained.ttir")
 
 SAMPLES = 24  # of the kernels in tests/data/ttir that have the same name
 
@@ -199,7 +199,7 @@ def main():
             lambda one: check(arguments.lilac, ptxas, nvdisasm, *one), chosen))
     if not arguments.names:
         kernels.append(check(arguments.lilac, find_tool("ptxas", arguments.tools or "", bundled=True),
-                             nvdisasm, CHAIN, ["--num-warps", "4"]))
+                             nvdisasm, os.path.join(arguments.data, CHAIN), ["--num-warps", "4"]))
     for kernel in kernels:
         describe(kernel)
     assembled = [kernel for kernel in kernels if kernel.registers]
