@@ -28,6 +28,7 @@ SPILLS = {
     "dot_scaled_bf16_e2m1_128x8192x8192": 8,
     "dot_scaled_bf16_e4m3_4096x4096x4096": 2,
     "dot_scaled_e4m3_e2m1_4096x4096x4096": 2,
+    "dot_scaled_e5m2_e2m1_2048x4096x4096": 2,
     "dot_scaled_f16_e5m2_2048x4096x4096": 2,
     "layer_norm_linear_bf16_8192x1024x4096": 20,
     "layer_norm_linear_f16_4096x3072x1024": 18,
