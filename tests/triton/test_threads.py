@@ -50,7 +50,7 @@ def test_little_time_in_python():
     lilac.triton.enable()
     make(1)
     rest = []
-    for n in range(2, 14):
+    for n in range(2, 40):  # the least of many, since other processes share the machine
         make(n)
         row = lilac.triton.report().rows[-1]
         rest.append(row.seconds["lilac"] + row.seconds["print"] - row.compile)
