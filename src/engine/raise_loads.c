@@ -94,10 +94,14 @@ static bool used_behind(const lilac_tile_value *value, const lilac_tile_op *op) 
 }
 
 /* The registers of values in front of an exchange that are used behind it: of loads, and of all that
- * is computed from loads. Splats and shape operations have none of their own. */
+ * is computed from loads or carried by a loop. Splats and shape operations have none of their own. */
 static void count_words_across(const raising *r, const lilac_tile_op *exchange, uint64_t *loads,
                                uint64_t *all) {
     *loads = *all = 0;
+    for (uint32_t i = 0; i < exchange->parent->argument_count; i++) {
+        const lilac_tile_type *type = exchange->parent->arguments[i]->type;
+        *all += lilac_tile_is_tensor(type) ? lilac_words_held(r->target, type) : 0;
+    }
     for (const lilac_tile_op *op = exchange->previous; op != NULL; op = op->previous) {
         const bool counts = op->result_count > 0 && r->waits[op->results[0].id] &&
                             (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_SHAPE) == 0 &&
@@ -159,8 +163,10 @@ static raised_loads raise_over(raising *r, lilac_tile_op *exchange, uint64_t hel
     return loads;
 }
 
+/* An exchange of loaded values that may have a barrier of the block. */
 static bool waits_for_loads(const raising *r, const lilac_tile_op *op) {
-    return exchanges(op) && r->waits[op->results[0].id];
+    const bool in_warps = op->code == LILAC_TILE_OP_TT_REDUCE && !lilac_engine_crosses_warps(op);
+    return exchanges(op) && !in_warps && r->waits[op->results[0].id];
 }
 
 static void visit_exchange(raising *r, lilac_tile_op *exchange) {
