@@ -50,6 +50,8 @@ LILAC_API uint32_t lilac_tile_branch_first(const lilac_tile_op *branch, uint32_t
  * branch passes. NULL: the use is another one. */
 LILAC_API lilac_tile_value *lilac_tile_receiver(const lilac_tile_use *use);
 LILAC_API bool lilac_tile_is_loop(const lilac_tile_op *op); /* scf.for or scf.while */
+LILAC_API bool
+lilac_tile_is_in_loop(const lilac_tile_op *op); /* in a region of one, at any depth */
 
 /* ---- loops ------------------------------------------------------------------------------ */
 

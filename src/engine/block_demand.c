@@ -180,17 +180,9 @@ uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lila
 
 /* ---- shared memory --------------------------------------------------------------------------- */
 
-static bool is_in_loop(const lilac_tile_op *op) {
-    const lilac_tile_op *around = op->parent->parent->parent;
-    while (around != NULL && !lilac_tile_is_loop(around)) {
-        around = around->parent->parent->parent;
-    }
-    return around != NULL;
-}
-
 /* The buffers that a load has as soon as it is a copy to a ring; 0: it is none. */
 static uint64_t ring_bytes(const lilac_tile_op *load, uint32_t buffers) {
-    const bool ring = load->code == LILAC_TILE_OP_TT_LOAD && is_in_loop(load) &&
+    const bool ring = load->code == LILAC_TILE_OP_TT_LOAD && lilac_tile_is_in_loop(load) &&
                       lilac_tile_is_tensor(load->results[0].type) &&
                       load->results[0].uses != NULL && becomes_copy(&load->results[0]);
     return ring ? buffers * lilac_engine_bytes(load->results[0].type) : 0;
@@ -201,7 +193,7 @@ static bool is_used_in_loop(const lilac_tile_value *memory) {
     for (const lilac_tile_use *use = memory->uses; use != NULL; use = use->next) {
         const lilac_tile_op *op = use->op;
         if (op->code == LILAC_TILE_OP_TTG_MEMDESC_TRANS ? is_used_in_loop(&op->results[0])
-                                                        : is_in_loop(op)) {
+                                                        : lilac_tile_is_in_loop(op)) {
             return true;
         }
     }

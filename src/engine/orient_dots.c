@@ -8,8 +8,11 @@
  * with k contiguous. Its first operand may be in registers, which hold what is computed and what lies the
  * other way. So the operands are exchanged
  *
- *     if B is computed and A is loaded;
+ *     if B is computed in a loop and A is loaded;
  *     if elements have 8 or 32 bits, B is loaded with n contiguous and A with k contiguous.
+ *
+ * In a loop, what B is computed from is copied to shared memory ahead, and read in the layout of the
+ * product. Elsewhere it is loaded in another one, so B is exchanged through shared memory in any case.
  *
  * Transpositions of tensors in registers move no data (Theorem 9.3). Where a loop carries the accumulator
  * and the product is the only user of its argument and the only source of the next one, the loop carries
@@ -36,10 +39,10 @@ static bool is_better_exchanged(const orientation *o, const lilac_tile_op *op) {
     if (bits != lilac_tile_element_bits(b->type) || is_computed(op, a)) {
         return false;
     }
-    const bool a_lies = bits == 16 || !lilac_dot_is_loaded(a) ||
-                        lilac_dot_is_contiguous(&o->axis, a, 1);
+    const bool a_lies =
+        bits == 16 || !lilac_dot_is_loaded(a) || lilac_dot_is_contiguous(&o->axis, a, 1);
     if (is_computed(op, b)) {
-        return a_lies;
+        return a_lies && lilac_tile_is_in_loop(op);
     }
     return bits != 16 && a_lies && lilac_dot_is_loaded(a) && lilac_dot_is_loaded(b) &&
            !lilac_dot_is_contiguous(&o->axis, b, 0) && lilac_dot_is_contiguous(&o->axis, b, 1);
@@ -53,12 +56,12 @@ static bool can_exchange(const orientation *o, const lilac_tile_op *op) {
         return false;
     }
     lilac_plan_dot_problem exchanged = {.rank = 2,
-                                              .m_bits = problem.n_bits,
-                                              .n_bits = problem.m_bits,
-                                              .k_bits = problem.k_bits,
-                                              .a = problem.b,
-                                              .b = problem.a,
-                                              .d = problem.d};
+                                        .m_bits = problem.n_bits,
+                                        .n_bits = problem.m_bits,
+                                        .k_bits = problem.k_bits,
+                                        .a = problem.b,
+                                        .b = problem.a,
+                                        .d = problem.d};
     lilac_plan_dot_divide(&exchanged, o->target, false);
     return lilac_plan_dot_choose_wgmma(&shape, &exchanged, o->target);
 }
@@ -87,7 +90,8 @@ static lilac_tile_op *make_trans(orientation *o, lilac_tile_value *value,
     return op;
 }
 
-static lilac_tile_value *trans_before(orientation *o, lilac_tile_op *place, lilac_tile_value *value) {
+static lilac_tile_value *trans_before(orientation *o, lilac_tile_op *place,
+                                      lilac_tile_value *value) {
     if (lilac_dot_is_transposition(value->op)) {
         return value->op->operands[0].value;
     }
@@ -181,7 +185,8 @@ static void visit_region(orientation *o, lilac_tile_region *region) {
     }
 }
 
-bool lilac_engine_orient_dots(lilac_tile_module *module, const lilac_target *target, bool *changed) {
+bool lilac_engine_orient_dots(lilac_tile_module *module, const lilac_target *target,
+                              bool *changed) {
     orientation o = {.module = module, .target = target};
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next) {

@@ -56,7 +56,6 @@ static bool note_dependences(const raising *r, const lilac_tile_block *block) {
     const lilac_tile_op *around = block->parent->parent;
     for (uint32_t i = 0; i < block->argument_count; i++) {
         const lilac_tile_value *argument = block->arguments[i];
-        r->waits[argument->id] = lilac_tile_is_tensor(argument->type);
         for (uint32_t k = 0; around != NULL && k < around->operand_count; k++) {
             r->varies[argument->id] |= r->varies[around->operands[k].value->id];
         }
@@ -163,10 +162,11 @@ static raised_loads raise_over(raising *r, lilac_tile_op *exchange, uint64_t hel
     return loads;
 }
 
-/* An exchange of loaded values that may have a barrier of the block. */
+/* An exchange of loaded values that may have a barrier of the block. The first operation of a block
+ * waits for no load of it. */
 static bool waits_for_loads(const raising *r, const lilac_tile_op *op) {
     const bool in_warps = op->code == LILAC_TILE_OP_TT_REDUCE && !lilac_engine_crosses_warps(op);
-    return exchanges(op) && !in_warps && r->waits[op->results[0].id];
+    return op->previous != NULL && exchanges(op) && !in_warps && r->waits[op->results[0].id];
 }
 
 static void visit_exchange(raising *r, lilac_tile_op *exchange) {

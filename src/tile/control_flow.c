@@ -91,6 +91,14 @@ bool lilac_tile_is_loop(const lilac_tile_op *op) {
     return op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_WHILE;
 }
 
+bool lilac_tile_is_in_loop(const lilac_tile_op *op) {
+    const lilac_tile_op *around = op->parent->parent->parent;
+    while (around != NULL && !lilac_tile_is_loop(around)) {
+        around = around->parent->parent->parent;
+    }
+    return around != NULL;
+}
+
 lilac_tile_value *lilac_tile_lower_bound(const lilac_tile_op *loop) {
     assert(is_for(loop));
     return loop->operands[LOWER].value;
