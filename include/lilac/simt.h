@@ -111,7 +111,8 @@
  * id 0, group_barrier id 1 + number; a kernel uses each id for only one of the three kinds.
  *
  * set_max_registers dec {registers = 40} changes the number of registers of a thread. It may occur
- * only in programs of whole warpgroups, and the kernel must have min_blocks 1.
+ * only in programs of a kernel of whole warpgroups, which must have min_blocks 1. The programs that share
+ * a warpgroup set the same number.
  *
  * An access may be annotated with the shared memory that it touches: shared_begin, shared_end and
  * shared_partition. The simulator checks the interval; lilac_simt_opt_barriers relies on all three.
@@ -319,8 +320,9 @@ typedef struct lilac_simt_bulk_payload {
 
 /* What of a tensor map is known when the kernel is compiled (tensor_map.h). All element strides are 1. */
 typedef struct lilac_simt_tensor_map_payload {
-    uint8_t element, swizzle, fill; /* lilac_tensor_element, lilac_tensor_swizzle, lilac_tensor_fill */
-    uint16_t box[5];                /* elements; of dimensions that the map does not have: 0 */
+    uint8_t element, swizzle,
+        fill;        /* lilac_tensor_element, lilac_tensor_swizzle, lilac_tensor_fill */
+    uint16_t box[5]; /* elements; of dimensions that the map does not have: 0 */
 } lilac_simt_tensor_map_payload;
 
 union lilac_simt_payload {
@@ -398,8 +400,8 @@ typedef struct lilac_simt_kernel {
     uint32_t num_warps, num_ctas;
     uint32_t shared_bytes;
     uint32_t scratch_bytes; /* of global memory for each program (global_scratch); 0: none */
-    uint32_t min_blocks; /* minimum of resident blocks (.minnctapersm); 0: none */
-    bool no_contraction; /* fmul and fadd must not be contracted to ffma */
+    uint32_t min_blocks;    /* minimum of resident blocks (.minnctapersm); 0: none */
+    bool no_contraction;    /* fmul and fadd must not be contracted to ffma */
     lilac_simt_body *body;
     lilac_simt_value_info *values; /* values[v], v < value_count; grows, do not keep */
     uint32_t value_count;          /* one more than the last value */
@@ -452,11 +454,19 @@ LILAC_API LILAC_MUST_USE bool lilac_simt_verify(const lilac_simt_module *module)
 /* Appends instructions at the end of `body`. A pure instruction without regions is folded when its
  * operands are constants. If an equal instruction is already in reach, in this body or in one that
  * encloses it, its result is returned instead (hash-consing). */
+/* The warps that execute what is built: those of a program, which wait for each other at the named
+ * barrier `barrier`. warps 0: all warps of the kernel. */
+typedef struct lilac_simt_window {
+    uint32_t first_warp, warps; /* a power of two */
+    uint32_t barrier;
+} lilac_simt_window;
+
 typedef struct lilac_simt_builder {
     lilac_simt_kernel *kernel;
     lilac_simt_body *body;
     lilac_location location; /* of the instructions that are built */
     struct lilac_simt_memo *memo;
+    lilac_simt_window window;
 } lilac_simt_builder;
 
 /* A builder at the end of the kernel's body; clear frees its table, the kernel stays. */
@@ -608,7 +618,15 @@ LILAC_API void lilac_simt_named_barrier(lilac_simt_builder *b, bool waits, uint3
                                         uint32_t threads);
 LILAC_API void lilac_simt_set_max_registers(lilac_simt_builder *b, bool increases,
                                             uint32_t registers);
-/* Barriers. The barriers of the block, of the warp and of groups order shared memory only
+/* The index (i32) of the thread, and of its warp, in the builder's window. */
+LILAC_API lilac_simt_value lilac_simt_thread(lilac_simt_builder *b);
+LILAC_API lilac_simt_value lilac_simt_warp(lilac_simt_builder *b);
+/* The threads of the builder's window. */
+LILAC_API uint32_t lilac_simt_threads(const lilac_simt_builder *b);
+/* A barrier of the builder's window that orders all memory. */
+LILAC_API void lilac_simt_memory_barrier(lilac_simt_builder *b);
+/* Barriers. In a window of fewer warps than the kernel, the barriers of the block and of groups are
+ * the window's named barrier. The barriers of the block, of the warp and of groups order shared memory only
  * (LILAC_SIMT_SHARED_ONLY); the barrier of the cluster orders all memory. A group consists of the
  * warps that pass the same `number` (i32, 0 … 14, the same in all lanes of a warp) and has `threads`
  * threads. lilac_simt_group_barrier_partition also sets shared_partition. */

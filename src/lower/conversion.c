@@ -166,11 +166,10 @@ bool lilac_lower_movement(lilac_simt_builder *builder, lilac_arena *arena,
 /* The address of a thread's registers: base + ((block << thread bits) + thread) * bytes. */
 static lilac_simt_value address_of_thread(lilac_simt_builder *b, const lilac_plan_conversion *plan,
                                           uint32_t parameter, uint64_t bytes) {
-    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
+    const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_CTA};
     lilac_simt_type word = LILAC_SIMT_I32;
-    lilac_simt_value index = lilac_simt_build(b, &like, 0, NULL, 1, &word);
+    lilac_simt_value index = lilac_simt_thread(b);
     if (plan->block_bits > 0) {
-        like.code = LILAC_SIMT_OP_CTA;
         lilac_simt_value block = lilac_simt_build(b, &like, 0, NULL, 1, &word);
         block = lilac_simt_op2(b, LILAC_SIMT_OP_SHL, word, block,
                                lilac_simt_constant(b, word, plan->lane_bits + plan->warp_bits));

@@ -165,11 +165,8 @@ lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const 
         touched_by_blocks |= block_columns[i];
     }
     if (touched != 0) {
-        lilac_simt_instruction thread = {.code = LILAC_SIMT_OP_THREAD};
-        lilac_simt_type type = LILAC_SIMT_I32;
-        lilac_simt_value index = lilac_simt_build(b, &thread, 0, NULL, 1, &type);
-        uint32_t threads = kernel->num_warps * kernel->module->arch->warp_size;
-        add_diagonals(b, index, log2_of(threads), bits, columns, &sum, &possible);
+        add_diagonals(b, lilac_simt_thread(b), log2_of(lilac_simt_threads(b)), bits, columns, &sum,
+                      &possible);
     }
     if (touched_by_blocks != 0) {
         lilac_simt_instruction cta = {.code = LILAC_SIMT_OP_CTA};
@@ -181,12 +178,9 @@ lilac_simt_value lilac_lower_linear(lilac_simt_builder *b, uint32_t bits, const 
     return sum != 0 ? sum : lilac_simt_constant(b, LILAC_SIMT_I32, 0);
 }
 
-static lilac_simt_value bits_are_zero(lilac_lowering *l, lilac_simt_opcode code, uint32_t mask,
+static lilac_simt_value bits_are_zero(lilac_lowering *l, lilac_simt_value index, uint32_t mask,
                                       uint32_t bits) {
     lilac_simt_builder *b = &l->builder;
-    lilac_simt_instruction like = {.code = (uint16_t)code};
-    lilac_simt_type type = LILAC_SIMT_I32;
-    lilac_simt_value index = lilac_simt_build(b, &like, 0, NULL, 1, &type);
     if (mask != (uint32_t)((1ULL << bits) - 1)) {
         index = lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, index,
                                lilac_simt_constant(b, LILAC_SIMT_I32, mask));
@@ -200,11 +194,13 @@ lilac_simt_value lilac_lower_elect_holder(lilac_lowering *l, uint32_t free_threa
     lilac_simt_value predicate = 0;
     if (free_threads != 0) {
         uint32_t bits = log2_of(l->target->arch->warp_size) + log2_of(l->target->num_warps);
-        predicate = bits_are_zero(l, LILAC_SIMT_OP_THREAD, free_threads, bits);
+        predicate = bits_are_zero(l, lilac_simt_thread(&l->builder), free_threads, bits);
     }
     if (free_blocks != 0) {
-        lilac_simt_value first =
-            bits_are_zero(l, LILAC_SIMT_OP_CTA, free_blocks, log2_of(l->target->num_ctas));
+        const lilac_simt_instruction cta = {.code = LILAC_SIMT_OP_CTA};
+        const lilac_simt_type type = LILAC_SIMT_I32;
+        lilac_simt_value index = lilac_simt_build(&l->builder, &cta, 0, NULL, 1, &type);
+        lilac_simt_value first = bits_are_zero(l, index, free_blocks, log2_of(l->target->num_ctas));
         predicate = lilac_lower_both(l, predicate, first);
     }
     return predicate;

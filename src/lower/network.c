@@ -20,10 +20,7 @@ static lilac_simt_value word_op(lilac_simt_builder *b, lilac_simt_opcode code, l
 }
 
 static lilac_simt_value thread_bits_under(lilac_simt_builder *b, uint64_t mask) {
-    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
-    lilac_simt_type type = LILAC_SIMT_I32;
-    lilac_simt_value thread = lilac_simt_build(b, &like, 0, NULL, 1, &type);
-    return word_op(b, LILAC_SIMT_OP_AND, thread, word_of(b, mask));
+    return word_op(b, LILAC_SIMT_OP_AND, lilac_simt_thread(b), word_of(b, mask));
 }
 
 /* The parity of the thread's bits under the mask: any number other than 0 if odd (predicates), or 0

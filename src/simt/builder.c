@@ -351,6 +351,42 @@ lilac_simt_value lilac_simt_compare_and_swap(lilac_simt_builder *b, lilac_simt_v
     return build_atomic(b, &like, 2, values, address, predicate, wanted);
 }
 
+/* ---- windows of warps ------------------------------------------------------------------- */
+
+static uint32_t warp_size(const lilac_simt_builder *b) {
+    const lilac_arch *arch = b->kernel->module->arch;
+    return arch != NULL ? arch->warp_size : 32;
+}
+
+uint32_t lilac_simt_threads(const lilac_simt_builder *b) {
+    return (b->window.warps > 0 ? b->window.warps : b->kernel->num_warps) * warp_size(b);
+}
+
+/* A number of the block, in windows of `size` of which the builder's begins at `first`. */
+static lilac_simt_value in_window(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t first,
+                                  uint32_t size) {
+    const lilac_simt_instruction like = {.code = (uint16_t)code};
+    const lilac_simt_type type = LILAC_SIMT_I32;
+    lilac_simt_value number = lilac_simt_build(b, &like, 0, NULL, 1, &type);
+    if (first % size != 0) {
+        number = lilac_simt_op2(b, LILAC_SIMT_OP_SUB, type, number,
+                                lilac_simt_constant(b, type, first % size));
+    }
+    return first == 0 ? number
+                      : lilac_simt_op2(b, LILAC_SIMT_OP_AND, type, number,
+                                       lilac_simt_constant(b, type, size - 1));
+}
+
+lilac_simt_value lilac_simt_thread(lilac_simt_builder *b) {
+    return in_window(b, LILAC_SIMT_OP_THREAD, b->window.first_warp * warp_size(b),
+                     lilac_simt_threads(b));
+}
+
+lilac_simt_value lilac_simt_warp(lilac_simt_builder *b) {
+    return in_window(b, LILAC_SIMT_OP_WARP, b->window.first_warp,
+                     lilac_simt_threads(b) / warp_size(b));
+}
+
 /* ---- barriers --------------------------------------------------------------------------- */
 
 static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t flags) {
@@ -358,8 +394,31 @@ static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t
     lilac_simt_build(b, &like, 0, NULL, 0, NULL);
 }
 
+/* The barrier of a program's warps. */
+static void window_barrier(lilac_simt_builder *b, uint32_t flags) {
+    const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_NAMED_BARRIER_SYNC,
+                                         .flags = (uint8_t)flags,
+                                         .detail = (uint8_t)b->window.barrier,
+                                         .immediate = lilac_simt_threads(b)};
+    lilac_simt_build(b, &like, 0, NULL, 0, NULL);
+}
+
 void lilac_simt_barrier(lilac_simt_builder *b) {
-    build_effect(b, LILAC_SIMT_OP_BARRIER, LILAC_SIMT_SHARED_ONLY);
+    if (b->window.warps == 1) {
+        lilac_simt_warp_barrier(b);
+    } else if (b->window.warps > 0) {
+        window_barrier(b, 0);
+    } else {
+        build_effect(b, LILAC_SIMT_OP_BARRIER, LILAC_SIMT_SHARED_ONLY);
+    }
+}
+
+void lilac_simt_memory_barrier(lilac_simt_builder *b) {
+    if (b->window.warps > 0) {
+        window_barrier(b, 0);
+    } else {
+        build_effect(b, LILAC_SIMT_OP_BARRIER, 0);
+    }
 }
 
 void lilac_simt_warp_barrier(lilac_simt_builder *b) {
@@ -420,6 +479,10 @@ void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value number, ui
 
 void lilac_simt_group_barrier_partition(lilac_simt_builder *b, lilac_simt_value number,
                                         uint32_t threads, uint32_t partition) {
+    if (b->window.warps > 0) {
+        lilac_simt_barrier(b);
+        return;
+    }
     lilac_simt_instruction like = {.code = LILAC_SIMT_OP_GROUP_BARRIER,
                                    .flags = LILAC_SIMT_SHARED_ONLY,
                                    .immediate = threads,

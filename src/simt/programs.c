@@ -6,8 +6,9 @@
  *   - an id of a hardware barrier is used by barrier (0), by group_barrier (1 + number) or by named
  *     barriers, and by one of them only
  *   - a named barrier's threads are whole warps of the block
- *   - set_max_registers is in a program of whole warpgroups, the registers of all programs together
- *     are at most those of a multiprocessor, and no other programs come before or after
+ *   - set_max_registers is in a program, all programs with warps of its warpgroups set the same number,
+ *     the warpgroups are whole, the registers of all programs together are at most those of a
+ *     multiprocessor, and no other programs come before or after
  */
 #include "internal.h"
 
@@ -122,12 +123,10 @@ static void check_registers(checker *c, const instruction *i) {
     if (i->immediate <= MOST && (uint64_t)i->immediate > c->most) {
         c->most = (uint64_t)i->immediate;
     }
-    if (program == NULL || program->first_warp % WARPGROUP != 0 ||
-        program->end_warp % WARPGROUP != 0) {
+    if (program == NULL || c->kernel->num_warps % WARPGROUP != 0) {
         FAIL(c, i, "simt-registers",
-             "%s is for programs of whole warpgroups: warps 4a to 4b, not %u to %u", name_of(i),
-             program != NULL ? program->first_warp : 0,
-             program != NULL ? program->end_warp : c->kernel->num_warps);
+             "%s is for programs of a kernel of whole warpgroups, not for %u warps%s", name_of(i),
+             c->kernel->num_warps, program == NULL ? " of one program" : "");
     }
     if (c->kernel->min_blocks != 1) {
         FAIL(c, i, "simt-registers", "the kernel has min_blocks %u; %s needs min_blocks 1",
@@ -138,6 +137,32 @@ static void check_registers(checker *c, const instruction *i) {
 /* ---- the walk --------------------------------------------------------------------------- */
 
 static void check_body(checker *c, const lilac_simt_body *body);
+
+/* The largest number of registers that the program sets; 0: it sets none. */
+static uint64_t most_set(const lilac_simt_body *body) {
+    uint64_t most = 0;
+    for (const instruction *i = body->first; i != NULL; i = i->next) {
+        if (i->code == LILAC_SIMT_OP_SET_MAX_REGISTERS && (uint64_t)i->immediate > most) {
+            most = (uint64_t)i->immediate;
+        }
+    }
+    return most;
+}
+
+/* Programs that share a warpgroup set the same number of registers, or none. */
+static void check_warpgroups(checker *c, const instruction *programs) {
+    for (uint32_t k = 0; k + 1 < programs->body_count; k++) {
+        const lilac_simt_body *body = programs->bodies[k], *next = programs->bodies[k + 1];
+        if (body->end_warp % WARPGROUP != 0 && most_set(body) != most_set(next)) {
+            FAIL(c, programs, "simt-registers",
+                 "the programs of the warps %u to %u and %u to %u share a warpgroup and set %llu "
+                 "and "
+                 "%llu registers",
+                 body->first_warp, body->end_warp, next->first_warp, next->end_warp,
+                 (unsigned long long)most_set(body), (unsigned long long)most_set(next));
+        }
+    }
+}
 
 static void check_programs(checker *c, const instruction *programs) {
     uint32_t next = 0;
@@ -163,6 +188,7 @@ static void check_programs(checker *c, const instruction *programs) {
         c->registers += each * c->warp_size * (body->end_warp - body->first_warp);
         sets |= c->most > 0;
     }
+    check_warpgroups(c, programs);
     if (next != c->kernel->num_warps) {
         FAIL(c, programs, "simt-programs", "the programs have %u warps, the kernel has %u", next,
              c->kernel->num_warps);

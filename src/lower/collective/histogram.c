@@ -25,9 +25,7 @@ static void clear(lilac_lowering *l, const lilac_plan_histogram *plan, uint32_t 
     lilac_simt_builder *b = &l->builder;
     uint32_t threads = l->target->arch->warp_size * plan->num_warps, vector = plan->clear_vector;
     lilac_simt_value zeros[4] = {word(l, 0), word(l, 0), word(l, 0), word(l, 0)};
-    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
-    lilac_simt_type type = LILAC_SIMT_I32;
-    lilac_simt_value thread = lilac_simt_build(b, &like, 0, NULL, 1, &type);
+    lilac_simt_value thread = lilac_simt_thread(b);
     lilac_simt_value inside = 0;
     if (plan->clear_threads < threads) {
         inside = lilac_simt_compare_values(b, LILAC_SIMT_ULT, thread, word(l, plan->clear_threads));

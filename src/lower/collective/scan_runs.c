@@ -76,6 +76,9 @@ lilac_simt_value lilac_scan_bits_of(const lilac_scan *s, lilac_simt_opcode code,
 }
 
 lilac_simt_value lilac_scan_index_of(const lilac_scan *s, lilac_simt_opcode code) {
+    if (code == LILAC_SIMT_OP_THREAD) {
+        return lilac_simt_thread(&s->l->builder);
+    }
     lilac_simt_instruction like = {.code = (uint16_t)code};
     lilac_simt_type type = LILAC_SIMT_I32;
     return lilac_simt_build(&s->l->builder, &like, 0, NULL, 1, &type);

@@ -182,7 +182,7 @@ bool lilac_lower_broadcast_copies(lilac_lowering *l, const lilac_lower_view *vie
     if (view == NULL ? l->target->num_ctas > 1 : view->columns.free_blocks != 0) {
         through_shared(l, view, true, registers);
     } else if (view == NULL ? warps == 1
-                     : view->columns.free_threads != 0 && lane_of_copies(view, columns)) {
+                            : view->columns.free_threads != 0 && lane_of_copies(view, columns)) {
         lilac_simt_value lane = lilac_lower_linear(&l->builder, lane_bits, columns, 0, NULL);
         for (uint32_t r = 0; r < (view == NULL ? 1 : view->count); r++) {
             if (view == NULL || view->canonical[r] == r) {
@@ -365,8 +365,7 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
     if (view == NULL && releases && l->target->num_ctas > 1) {
         lilac_simt_cluster_barrier(b);
     } else if (view == NULL && releases && l->target->num_warps > 1) {
-        lilac_simt_instruction barrier = {.code = LILAC_SIMT_OP_BARRIER};
-        (void)lilac_simt_build(b, &barrier, 0, NULL, 0, NULL);
+        lilac_simt_memory_barrier(b);
     }
     lilac_plan_global_access plan;
     lilac_engine_plan_access(&plan, op, &l->facts, l->target);

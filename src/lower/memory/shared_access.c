@@ -267,9 +267,7 @@ static lilac_simt_value stores_step(lilac_simt_builder *b, sharing *s,
                                     const lilac_plan_access *access, uint64_t step) {
     uint32_t share = (uint32_t)(step >> (access->step_bits - s->bits));
     if (s->mask != 0 && s->predicates[share] == 0) {
-        lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
-        lilac_simt_type type = LILAC_SIMT_I32;
-        lilac_simt_value thread = lilac_simt_build(b, &like, 0, NULL, 1, &type);
+        lilac_simt_value thread = lilac_simt_thread(b);
         s->predicates[share] = lilac_simt_compare_values(
             b, LILAC_SIMT_EQ, word_op(b, LILAC_SIMT_OP_AND, thread, word_of(b, s->mask)),
             word_of(b, lilac_lower_deposit(share, s->shared)));

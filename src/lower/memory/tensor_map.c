@@ -103,19 +103,13 @@ static bool find_payload(lilac_lowering *l, const lilac_tile_op *op,
 
 /* True in the first warp. */
 static lilac_simt_value first_warp(lilac_lowering *l) {
-    const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_WARP};
-    const lilac_simt_type type = LILAC_SIMT_I32;
-    lilac_simt_value warp = lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
-    return lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, warp,
-                                     lilac_lower_integer(l, type, 0));
+    return lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, lilac_simt_warp(&l->builder),
+                                     lilac_lower_integer(l, LILAC_SIMT_I32, 0));
 }
 
 static lilac_simt_value first_thread(lilac_lowering *l) {
-    const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
-    const lilac_simt_type type = LILAC_SIMT_I32;
-    lilac_simt_value thread = lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
-    return lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, thread,
-                                     lilac_lower_integer(l, type, 0));
+    return lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, lilac_simt_thread(&l->builder),
+                                     lilac_lower_integer(l, LILAC_SIMT_I32, 0));
 }
 
 static lilac_simt_value wide_operand(lilac_lowering *l, const lilac_tile_op *op, uint32_t index) {
