@@ -307,6 +307,20 @@ LILAC_API lilac_tile_op *lilac_tile_op_create(lilac_tile_module *module, lilac_t
                                               uint32_t results, const lilac_tile_type *const *types,
                                               uint32_t regions, lilac_location location);
 LILAC_API void lilac_tile_append(lilac_tile_block *block, lilac_tile_op *op);
+/* ttg.warp_specialize: region 0 is the default region, region 1 + k is partition k. */
+LILAC_API uint32_t lilac_tile_partition_count(const lilac_tile_op *op);
+LILAC_API uint32_t lilac_tile_partition_warps(const lilac_tile_op *op, uint32_t partition);
+/* The registers of a thread that it requests; 0: none. */
+LILAC_API uint32_t lilac_tile_partition_registers(const lilac_tile_op *op, uint32_t partition);
+/* Has the module a ttg.warp_specialize? */
+LILAC_API bool lilac_tile_has_partitions(const lilac_tile_module *module);
+/* A detached ttg.warp_specialize with `count` partitions, which have the captures as arguments. Its
+ * regions hold their terminators only. `registers`: NULL requests none. */
+LILAC_API lilac_tile_op *lilac_tile_create_partitions(lilac_tile_module *module, uint32_t captures,
+                                                      lilac_tile_value *const *values,
+                                                      uint32_t count, const uint32_t *warps,
+                                                      const uint32_t *registers,
+                                                      lilac_location location);
 LILAC_API void lilac_tile_insert_before(lilac_tile_op *place, lilac_tile_op *op);
 LILAC_API void lilac_tile_insert_after(lilac_tile_op *place, lilac_tile_op *op);
 /* Takes it out of its block, to be inserted elsewhere: what it uses and who uses it stay. */

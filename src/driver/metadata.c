@@ -206,8 +206,9 @@ static void put_kernel(lilac_text *out, const lilac_context *context, lilac_tile
                       ", \"warp_size\": %u, \"cluster_dims\": [%u, 1, 1], \"tmem_size\": 0"
                       ", \"global_scratch_size\": %u, \"global_scratch_align\": %u"
                       ", \"profile_scratch_size\": 0, \"profile_scratch_align\": 1",
-                      target->num_warps, target->num_ctas, target->num_stages,
-                      target->arch->warp_size, target->num_ctas, scratch, scratch > 0 ? 128u : 1u);
+                      kernel != NULL ? kernel->num_warps : target->num_warps, target->num_ctas,
+                      target->num_stages, target->arch->warp_size, target->num_ctas, scratch,
+                      scratch > 0 ? 128u : 1u);
     put_maps(out, function);
     put_parameters(out, function);
     put_conversions(out, context, function, target);

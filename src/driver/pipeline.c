@@ -304,10 +304,20 @@ static bool run_on_kernels(const pass_row *pass, lilac_simt_module *module) {
     return changed;
 }
 
+/* A module that divides its warps itself is compiled as it is written: of the passes on tile IR only those
+ * run on it that remove branches and calls. */
+static bool is_for_partitions(const pass_row *pass) {
+    return pass->tile == lilac_engine_structurize || pass->tile == lilac_engine_inline;
+}
+
 static bool run_pass(const pass_row *pass, pipeline *run) {
     run->changed = false;
     if (pass->step != NULL) {
         return pass->step(run);
+    }
+    if (pass->tile != NULL && !is_for_partitions(pass) &&
+        lilac_tile_has_partitions(run->result->tile)) {
+        return true;
     }
     if (pass->tile != NULL) {
         return pass->tile(run->result->tile, &run->result->target, &run->changed);

@@ -278,6 +278,12 @@ static void sweep_plain(sweep *run, lilac_tile_op *op) {
 }
 
 static void sweep_other(sweep *run, lilac_tile_op *op) {
+    const bool partitions = op->code == LILAC_TILE_OP_TTG_WARP_SPECIALIZE;
+    for (uint32_t r = 1; partitions && r < op->region_count; r++) {
+        for (uint32_t i = 0; i < op->operand_count; i++) {
+            copy_facts(run, op->regions[r]->first->arguments[i], op->operands[i].value);
+        }
+    }
     for (uint32_t r = 0; r < op->region_count; r++) {
         sweep_region(run, op->regions[r]);
     }

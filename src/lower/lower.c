@@ -8,6 +8,7 @@
  * function are in one array, indexed by the tile value's id. */
 #include "coordinates.h"
 #include "operations.h"
+#include "partitions.h"
 
 #include <string.h>
 
@@ -255,7 +256,7 @@ lilac_simt_value lilac_lower_select(lilac_lowering *l, lilac_simt_value conditio
 }
 
 void lilac_lower_barrier(lilac_lowering *l) {
-    if (l->kernel->num_warps == 1) {
+    if (l->target->num_warps == 1) {
         lilac_simt_warp_barrier(&l->builder);
     } else {
         lilac_simt_barrier(&l->builder);
@@ -337,8 +338,7 @@ static bool lower_barrier(lilac_lowering *l, const lilac_tile_op *op) {
         lilac_simt_cluster_barrier(&l->builder);
         return true;
     }
-    lilac_simt_instruction like = {.code = LILAC_SIMT_OP_BARRIER};
-    (void)lilac_simt_build(&l->builder, &like, 0, NULL, 0, NULL);
+    lilac_simt_memory_barrier(&l->builder);
     return true;
 }
 
@@ -382,7 +382,8 @@ static lower_function_type find_lowering(const lilac_tile_op *op) {
 /* Only control flow and operations on memory have memory descriptors and tokens as operands. */
 static bool check_operands(lilac_lowering *l, const lilac_tile_op *op, lower_function_type lower) {
     bool takes_memory = lower == lilac_lower_shared_memory || lower == lilac_lower_async_copy ||
-                        lower == lilac_lower_control || lower == lilac_lower_warp_group_dot ||
+                        lower == lilac_lower_control || lower == lilac_lower_warp_specialize ||
+                        lower == lilac_lower_warp_group_dot ||
                         lower == lilac_lower_warp_group_dot_wait || lower == lilac_lower_mbarrier ||
                         lower == lilac_lower_tensor_copy || lower == lilac_lower_tensor_map;
     for (uint32_t i = 0; i < op->operand_count && !takes_memory; i++) {
@@ -524,16 +525,20 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
     l.ranges = lilac_arena_array(l.arena, lilac_range, function->value_count);
     lilac_engine_ranges(l.ranges, function);
     l.values = lilac_arena_array(l.arena, lilac_lower_value, function->value_count);
+    const bool placed = lilac_lower_find_partitions(&l);
     l.kernel = lilac_simt_kernel_create(module, function->name, function->parameter_count,
-                                        target->num_warps, target->num_ctas);
+                                        lilac_lower_warps(&l), target->num_ctas);
     l.kernel->location = function->location != 0
                              ? function->location
                              : lilac_location_of_text(l.context, function->position);
     lilac_simt_builder_init(&l.builder, l.kernel);
     l.builder.location = l.kernel->location;
     lilac_lower_find_scalars(&l);
-    bool ready = lilac_lower_place_memory(&l) && lower_parameters(&l);
-    const lilac_tile_op *end = ready ? lilac_lower_block(&l, function->body->first) : NULL;
+    bool ready = placed && lilac_lower_place_memory(&l) && lower_parameters(&l);
+    const lilac_tile_op *end = !ready ? NULL
+                               : l.partitions != NULL
+                                   ? lilac_lower_programs(&l)
+                                   : lilac_lower_block(&l, function->body->first);
     if (end != NULL && end->operand_count != 0) {
         (void)lilac_lower_unsupported(&l, "the kernel returns %u values and must return none",
                                       end->operand_count);

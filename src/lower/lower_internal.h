@@ -16,6 +16,7 @@
  *   coordinates.h            views of layouts, aligned operands
  *   convert_layout.h         a tensor's registers in another layout
  *   pack_words.h             registers as 32-bit words
+ *   partitions.h             partitions of warps
  *   control.h                control flow that differs between threads
  *   numeric_casts.h          conversions between number types
  *   memory/access.h          loads and stores of vectors
@@ -35,6 +36,7 @@
 
 struct lilac_lower_buffers;
 struct lilac_lower_memory;
+struct lilac_lower_partitions;
 struct lilac_lower_scalars;
 struct lilac_lower_view;
 
@@ -84,6 +86,7 @@ typedef struct lilac_lowering {
     const lilac_tile_op *op; /* the operation that is being lowered */
     uint32_t shared_bytes;   /* total: allocations, then scratch */
     uint32_t scratch_begin, scratch_next;
+    uint32_t scratch_floor;              /* no scratch memory is in front of this byte */
     uint32_t reused_begin, reused_end;   /* last result of lilac_lower_scratch_reused */
     struct lilac_lower_buffers *buffers; /* memory/buffers.h; NULL: no memory descriptors */
     /* Predicate: this lane executes the enclosing per-element control flow (control.h). 0: all
@@ -92,6 +95,8 @@ typedef struct lilac_lowering {
     const struct lilac_lower_scalars *scalars;   /* see scalars.c */
     struct lilac_lower_f32_pending *f32_pending; /* math/f32_elements.c, during one operation */
     lilac_lower_read *product_reads;             /* each address once */
+    struct lilac_lower_partitions
+        *partitions; /* partitions.h; NULL: all warps execute one program */
     bool failed;
 } lilac_lowering;
 

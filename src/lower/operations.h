@@ -77,6 +77,7 @@ bool lilac_lower_warp_group_dot_wait(lilac_lowering *l, const lilac_tile_op *op)
 bool lilac_lower_fence_async_shared(lilac_lowering *l, const lilac_tile_op *op);
 /* control.c */
 bool lilac_lower_control(lilac_lowering *l, const lilac_tile_op *op);
+bool lilac_lower_warp_specialize(lilac_lowering *l, const lilac_tile_op *op);
 /* map_elementwise.c */
 bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op);
 /* assembly/inline_asm.c */

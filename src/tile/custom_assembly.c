@@ -496,6 +496,7 @@ static const struct {
     {LILAC_TILE_OP_SCF_FOR, read_for, print_for},
     {LILAC_TILE_OP_SCF_IF, read_if, print_if},
     {LILAC_TILE_OP_SCF_WHILE, read_while, print_while},
+    {LILAC_TILE_OP_TTG_WARP_SPECIALIZE, tile_read_warp_specialize, tile_print_warp_specialize},
     {LILAC_TILE_OP_CF_BR, read_branch, print_branch},
     {LILAC_TILE_OP_CF_COND_BR, read_conditional_branch, print_conditional_branch},
 };

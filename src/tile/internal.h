@@ -149,6 +149,9 @@ lilac_tile_region *tile_region_create(lilac_tile_module *module, lilac_tile_func
 lilac_tile_block *tile_block_create(lilac_tile_module *module);
 /* The first operands of scf.for and of scf.condition that are passed on. */
 enum { TILE_FOR_INITS = 3, TILE_CONDITION_PASSED = 1 };
+/* Of ttg.warp_specialize: a block has 16 barriers, one for each partition, one for the default region and
+ * one for all. */
+enum { TILE_MOST_PARTITIONS = 14, TILE_MOST_REGIONS = 1 + TILE_MOST_PARTITIONS };
 /* Enters an operand into the list of uses of a value. */
 void tile_use_link(lilac_tile_use *use, lilac_tile_value *value);
 /* Makes a list of results: those that are not removed (NULL: all), then `added` more. Removed ones
@@ -216,8 +219,12 @@ void tile_print_location(tile_printer *printer, lilac_location location);
  * scf.yield of nothing and `implicit` says so. */
 void tile_print_region(tile_printer *printer, const lilac_tile_region *region, bool entry_label,
                        bool implicit);
+void tile_print_indent(tile_printer *printer);
 void tile_print_block_name(tile_printer *printer, const lilac_tile_block *block);
 void tile_print_custom(tile_printer *printer, const lilac_tile_op *op); /* control.c */
+void tile_print_warp_specialize(tile_printer *printer, const lilac_tile_op *op);
+/* Has ttg.warp_specialize the parts that its custom form writes? */
+bool tile_fits_warp_specialize(const lilac_tile_op *op);
 void tile_print_format(tile_printer *printer, const lilac_tile_op *op);
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -248,7 +255,7 @@ typedef struct tile_draft {
     tile_operands operands;
     tile_type_list results;
     lilac_tile_attributes attributes;
-    lilac_tile_region *regions[2];
+    lilac_tile_region *regions[TILE_MOST_REGIONS];
     uint32_t region_count;
     struct {
         lilac_name name;
@@ -363,6 +370,7 @@ bool tile_read_op(tile_reader *reader, lilac_tile_block *block, tile_result_name
 /* Gives the names to the results of `op`; with NULL, to values that are known to be wrong. */
 bool tile_define_results(tile_reader *reader, const tile_result_names *names, lilac_tile_op *op);
 bool tile_read_custom(tile_reader *reader, tile_draft *draft); /* control.c */
+bool tile_read_warp_specialize(tile_reader *reader, tile_draft *draft);
 bool tile_read_format(tile_reader *reader, tile_draft *draft);
 
 #endif

@@ -400,7 +400,7 @@ static void print_location_definitions(tile_printer *printer) {
 
 static void print_op(tile_printer *printer, const lilac_tile_op *op);
 
-static void print_indent(tile_printer *printer) {
+void tile_print_indent(tile_printer *printer) {
     lilac_text_repeat(printer->out, ' ', printer->indent);
 }
 
@@ -414,7 +414,7 @@ void tile_print_block_name(tile_printer *printer, const lilac_tile_block *block)
 }
 
 static void print_block_label(tile_printer *printer, const lilac_tile_block *block) {
-    print_indent(printer);
+    tile_print_indent(printer);
     tile_print_block_name(printer, block);
     for (uint32_t i = 0; i < block->argument_count; i++) {
         lilac_text_puts(printer->out, i ? ", " : "(");
@@ -438,13 +438,13 @@ void tile_print_region(tile_printer *printer, const lilac_tile_region *region, b
             if (implicit && op == block->last) {
                 break;
             }
-            print_indent(printer);
+            tile_print_indent(printer);
             print_op(printer, op);
             lilac_text_char(printer->out, '\n');
         }
         printer->indent -= 2;
     }
-    print_indent(printer);
+    tile_print_indent(printer);
     lilac_text_char(printer->out, '}');
 }
 
@@ -541,7 +541,7 @@ static bool fits_custom(const lilac_tile_op *op) {
     tile_signature_parse(&signature, info->signature);
     if (!tile_signature_groups(&signature, op->operand_count, &op->attributes, &groups) ||
         (info->results >= 0 && op->result_count != (uint32_t)info->results) ||
-        op->region_count != (uint32_t)info->regions) {
+        (info->regions >= 0 && op->region_count != (uint32_t)info->regions)) {
         return false;
     }
     switch (op->code) {
@@ -554,6 +554,8 @@ static bool fits_custom(const lilac_tile_op *op) {
                op->regions[1]->first;
     case LILAC_TILE_OP_SCF_IF:
         return op->regions[0]->first != NULL;
+    case LILAC_TILE_OP_TTG_WARP_SPECIALIZE:
+        return tile_fits_warp_specialize(op);
     case LILAC_TILE_OP_CF_BR:
         return op->successor_count == 1;
     case LILAC_TILE_OP_CF_COND_BR:

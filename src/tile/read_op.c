@@ -134,9 +134,9 @@ static bool read_generic_regions(tile_reader *reader, tile_draft *draft) {
         return true;
     }
     do {
-        if (draft->region_count == 2) {
+        if (draft->region_count == TILE_MOST_REGIONS) {
             return tile_fail(reader, lilac_scanner_position(scan), "count-mismatch",
-                             "no operation has more than 2 regions");
+                             "no operation has more than %d regions", TILE_MOST_REGIONS);
         }
         lilac_tile_region *region = tile_region_create(reader->module, reader->function);
         draft->regions[draft->region_count++] = region;

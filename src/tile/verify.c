@@ -60,18 +60,22 @@ static int said_bits(const tile_verifier *verifier, const char *attribute) {
 
 static bool check_threads(tile_verifier *verifier, const lilac_tile_op *op,
                           const lilac_tile_type *type) {
+    enum { WARP = 1 };
     static const char *const inputs[][2] = {
         {"lane", "ttg.threads-per-warp"}, {"warp", "ttg.num-warps"}, {"block", "ttg.num-ctas"}};
     for (uint32_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
-        int said = said_bits(verifier, inputs[i][1]),
+        const bool partition = i == WARP && verifier->partition_warps > 0;
+        int said = partition ? (int)log2_of(verifier->partition_warps)
+                             : said_bits(verifier, inputs[i][1]),
             at = lilac_layout_in(type->layout, inputs[i][0]);
         int bits = at < 0 ? 0 : type->layout->in[at].bits;
         if (said < 0 || said == bits) {
             continue;
         }
         tile_op_error(verifier->module, op, "layout-of-other-threads",
-                      "the layout of '%s' has 2^%d %ss, but '%s' of the module is %u",
-                      tile_type_text(verifier->module, type), bits, inputs[i][0], inputs[i][1],
+                      "the layout of '%s' has 2^%d %ss, but '%s' of the %s is %u",
+                      tile_type_text(verifier->module, type), bits, inputs[i][0],
+                      partition ? "num_warps" : inputs[i][1], partition ? "partition" : "module",
                       1u << said);
         if (type->encoding) {
             lilac_note(verifier->module->context, type->encoding->position, 0,
@@ -88,10 +92,11 @@ static bool check_type(tile_verifier *verifier, const lilac_tile_op *op,
         return true;
     }
     void **known = tile_table_at(&verifier->types, type);
-    if (*known) {
+    const uintptr_t warps = 1 + (uintptr_t)verifier->partition_warps;
+    if ((uintptr_t)*known == warps) {
         return true;
     }
-    *known = verifier;
+    *known = (void *)warps;
     bool tensor = type->kind == LILAC_TILE_TENSOR;
     /* Without a layout, the first of several dimensions of memory may count buffers. */
     uint32_t first = tensor         ? 0
@@ -232,7 +237,7 @@ static bool is_visible(const tile_verifier *verifier, const lilac_tile_value *va
         return false;
     }
     uint32_t depth = (uint32_t)(uintptr_t)tile_table_get(&verifier->depths, home->parent);
-    if (depth == 0 || depth > verifier->depth) {
+    if (depth == 0 || depth > verifier->depth || depth < verifier->isolated) {
         return false;
     }
     const lilac_tile_op *at = verifier->path[depth - 1];
@@ -300,7 +305,7 @@ static bool check_successors(tile_verifier *verifier, const lilac_tile_op *op) {
 
 static bool check_counts(tile_verifier *verifier, const lilac_tile_op *op) {
     const lilac_tile_op_info *info = lilac_tile_op_info_get(op->code);
-    if (info->regions == (int)op->region_count) {
+    if (info->regions == (int)op->region_count || (info->regions < 0 && op->region_count > 0)) {
         return true;
     }
     tile_op_error(verifier->module, op, "count-mismatch", "'%s' has %d regions, not %u", info->name,
@@ -337,7 +342,7 @@ static bool check_regions(tile_verifier *verifier, const lilac_tile_op *op) {
         if (!block && op->code == LILAC_TILE_OP_SCF_IF && r == 1 && op->result_count == 0) {
             continue;
         }
-        lilac_tile_opcode end = (lilac_tile_opcode)terminators[op->code][r];
+        lilac_tile_opcode end = (lilac_tile_opcode)terminators[op->code][r > 0];
         if (block && block->next && op->code == LILAC_TILE_OP_TT_MAP_ELEMENTWISE) {
             if (!check_map_ends(verifier, op->regions[r])) {
                 return false;
@@ -362,6 +367,15 @@ static bool check_regions(tile_verifier *verifier, const lilac_tile_op *op) {
 
 static void check_region(tile_verifier *verifier, const lilac_tile_region *region);
 
+/* A partition sees nothing from outside, and its tensors have the layouts of its warps. */
+static void check_partition(tile_verifier *verifier, const lilac_tile_op *op, uint32_t region) {
+    verifier->isolated = verifier->depth + 1;
+    verifier->partition_warps = lilac_tile_partition_warps(op, region - 1);
+    check_region(verifier, op->regions[region]);
+    verifier->isolated = 0;
+    verifier->partition_warps = 0;
+}
+
 static void check_op(tile_verifier *verifier, const lilac_tile_op *op) {
     bool good = op->code > LILAC_TILE_OP_NONE && op->code < LILAC_TILE_OP_COUNT;
     if (!good) {
@@ -372,7 +386,8 @@ static void check_op(tile_verifier *verifier, const lilac_tile_op *op) {
     for (uint32_t i = 0; good && i < op->result_count; i++) {
         good = check_type(verifier, op, op->results[i].type);
     }
-    for (uint32_t r = 0; good && r < op->region_count; r++) {
+    const bool partitions = op->code == LILAC_TILE_OP_TTG_WARP_SPECIALIZE; /* operands' types */
+    for (uint32_t r = 0; good && r < op->region_count && !partitions; r++) {
         if (op->regions[r]->first) {
             for (uint32_t i = 0; good && i < op->regions[r]->first->argument_count; i++) {
                 good = check_type(verifier, op, op->regions[r]->first->arguments[i]->type);
@@ -385,7 +400,11 @@ static void check_op(tile_verifier *verifier, const lilac_tile_op *op) {
         fail(verifier);
     }
     for (uint32_t r = 0; good && r < op->region_count; r++) {
-        check_region(verifier, op->regions[r]);
+        if (partitions && r > 0) {
+            check_partition(verifier, op, r);
+        } else {
+            check_region(verifier, op->regions[r]);
+        }
     }
 }
 

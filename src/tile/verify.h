@@ -15,6 +15,8 @@ typedef struct tile_verifier {
     tile_table depths;          /* region → its depth, from 1, of the regions being checked */
     const lilac_tile_op **path; /* by depth: the operation being checked */
     uint32_t depth, path_capacity;
+    uint32_t isolated;        /* the depth of the partition being checked; 0: none */
+    uint32_t partition_warps; /* its warps; 0: those of the module */
     uint32_t next_ordinal;
     lilac_arena *scratch;
 } tile_verifier;
@@ -25,7 +27,7 @@ bool tile_verify_op_rules(tile_verifier *verifier, const lilac_tile_op *op);
 /* The rules of single operations. */
 typedef bool tile_rule(const tile_verifier *, const lilac_tile_op *);
 
-tile_rule tile_verify_dot_scaled;
+tile_rule tile_verify_dot_scaled, tile_verify_warp_specialize;
 tile_rule tile_verify_order; /* attribute `order` and the shapes of a transposition */
 tile_rule tile_verify_local_alloc, tile_verify_local_access;
 tile_rule tile_verify_memdesc_index, tile_verify_memdesc_subslice, tile_verify_memdesc_trans,

@@ -670,6 +670,7 @@ static tile_rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_SCF_FOR] = check_for,
     [LILAC_TILE_OP_SCF_IF] = check_if,
     [LILAC_TILE_OP_SCF_WHILE] = check_while,
+    [LILAC_TILE_OP_TTG_WARP_SPECIALIZE] = tile_verify_warp_specialize,
     [LILAC_TILE_OP_CF_BR] = check_branch,
     [LILAC_TILE_OP_CF_COND_BR] = check_conditional_branch,
     [LILAC_TILE_OP_TT_CALL] = check_call,

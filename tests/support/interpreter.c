@@ -65,6 +65,15 @@ static void run_if(machine *m, const lilac_tile_op *op) {
     }
 }
 
+/* The regions one after another: right for those that do not wait for each other. */
+static void run_warp_specialize(machine *m, const lilac_tile_op *op) {
+    to_results(m, op, interpreter_run_blocks(m, op->regions[0]->first)->operands);
+    for (uint32_t r = 1; r < op->region_count; r++) {
+        assign(m, op->operand_count, op->operands, op->regions[r]->first->arguments);
+        interpreter_run_blocks(m, op->regions[r]->first);
+    }
+}
+
 static void run_while(machine *m, const lilac_tile_op *op) {
     const lilac_tile_block *before = op->regions[0]->first, *after = op->regions[1]->first;
     assign(m, op->operand_count, op->operands, before->arguments);

@@ -252,9 +252,13 @@ class Compilation:
         if any("descriptor" in one for one in said["parameters"]) and not _descriptors_are_parameters():
             raise self.refuse(["this version of Triton passes other arguments for descriptors from the host than "
                                "lilac's kernels have"], "unsupported-descriptor")
+        if options.maxnreg is not None and "setmaxnreg" in kernel.ptx:
+            raise self.refuse(["the option maxnreg contradicts the numbers of registers that partitions request"],
+                              "unsupported-option")
         self.tile = kernel.tile
         self.record["compile"] = sum(one["seconds"] for one in said["passes"])
         metadata["name"] = said["name"]
+        metadata["num_warps"] = said["num_warps"]  # with those of partitions
         metadata["shared"] = max(said["shared"], getattr(options, "min_shared_mem", None) or 0)
         for key in ("tmem_size", "tensordesc_meta", "global_scratch_size", "global_scratch_align"):
             metadata[key] = said[key]

@@ -8,6 +8,8 @@
  *                 value of scf.condition             →  argument of the second region, result
  *     scf.if      value of either branch             →  result
  *     select      either operand                     →  result
+ *     warp_specialize   operand                      →  argument of each partition
+ *                       value of ttg.warp_yield      →  result
  *
  * The sets, the alignments and the possible shifts are the least solution along the edges.
  *
@@ -118,8 +120,23 @@ static void add_if(walk *w, const lilac_tile_op *op) {
     }
 }
 
+static void add_partitions(walk *w, const lilac_tile_op *op) {
+    const lilac_tile_op *end = end_of(op, 0, op->result_count);
+    for (uint32_t r = 1; r < op->region_count; r++) {
+        for (uint32_t i = 0; i < op->operand_count; i++) {
+            add_edge(w, op->regions[r]->first->arguments[i], op->operands[i].value, op);
+        }
+    }
+    for (uint32_t i = 0; end != NULL && i < op->result_count; i++) {
+        add_edge(w, &op->results[i], end->operands[i].value, op);
+    }
+}
+
 static void add_edges(walk *w, const lilac_tile_op *op) {
     switch (op->code) {
+    case LILAC_TILE_OP_TTG_WARP_SPECIALIZE:
+        add_partitions(w, op);
+        break;
     case LILAC_TILE_OP_SCF_FOR:
         add_for(w, op);
         break;

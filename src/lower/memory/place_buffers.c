@@ -170,6 +170,22 @@ static void find_lifetimes(placing *p) {
     }
 }
 
+/* The regions of ttg.warp_specialize execute at the same time: what is live in one is live in all. */
+static void extend_to_partitions(placing *p, const lilac_tile_block *block) {
+    for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+        if (op->code != LILAC_TILE_OP_TTG_WARP_SPECIALIZE) {
+            continue;
+        }
+        const span *all = span_of(p, op);
+        for (uint32_t i = 0; i < p->buffers->count; i++) {
+            lilac_lower_buffer *a = &p->buffers->list[i];
+            if (a->first <= all->end && a->last >= all->begin) {
+                extend(a, all->begin, all->end);
+            }
+        }
+    }
+}
+
 /* ---- allocations in loops ------------------------------------------------------------------- */
 
 static bool refuse_overlap(placing *p, const lilac_tile_op *allocation, const lilac_tile_op *user) {
@@ -322,6 +338,7 @@ bool lilac_lower_place_memory(lilac_lowering *l) {
         number_region(&p, l->function->body);
         qsort(p.spans, p.count, sizeof *p.spans, compare_spans);
         find_lifetimes(&p);
+        extend_to_partitions(&p, l->function->body->first);
         l->buffers->spans = p.spans;
         l->buffers->span_count = p.count;
         if (!check_loops(&p) || !place_all(l, &end)) {
@@ -334,8 +351,16 @@ bool lilac_lower_place_memory(lilac_lowering *l) {
     return true;
 }
 
+static void place_scratch_at(lilac_lowering *l, uint64_t end) {
+    const uint32_t begin = (uint32_t)align_to(end, LILAC_LOWER_BUFFER_ALIGNMENT);
+    if (begin != l->scratch_begin) {
+        l->scratch_begin = l->scratch_next = l->reused_begin = l->reused_end = begin;
+    }
+}
+
 void lilac_lower_place_scratch(lilac_lowering *l) {
     if (l->buffers == NULL) {
+        place_scratch_at(l, l->scratch_floor);
         return;
     }
     const placing p = {
@@ -347,8 +372,5 @@ void lilac_lower_place_scratch(lilac_lowering *l) {
         const bool live = at == NULL || (a->first <= at->end && a->last >= at->begin);
         end = live && a->begin + a->bytes > end ? a->begin + a->bytes : end;
     }
-    const uint32_t begin = (uint32_t)align_to(end, LILAC_LOWER_BUFFER_ALIGNMENT);
-    if (begin != l->scratch_begin) {
-        l->scratch_begin = l->scratch_next = l->reused_begin = l->reused_end = begin;
-    }
+    place_scratch_at(l, end > l->scratch_floor ? end : l->scratch_floor);
 }

@@ -56,9 +56,8 @@ static bool find_place(lilac_lowering *l, const lilac_tile_value *value, shared_
 
 /* True in threads 0, count, 2 count, …; count is a power of two, 0 for thread 0 alone. */
 static lilac_simt_value is_first_of(lilac_lowering *l, uint32_t count) {
-    const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_THREAD};
     const lilac_simt_type type = LILAC_SIMT_I32;
-    lilac_simt_value thread = lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
+    lilac_simt_value thread = lilac_simt_thread(&l->builder);
     if (count > 0) {
         thread = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_AND, type, thread,
                                 lilac_lower_integer(l, type, count - 1));
@@ -175,8 +174,17 @@ bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* ---- copies ------------------------------------------------------------------------------- */
 
+/* What a partition's argument captures. */
+static const lilac_tile_value *captured(const lilac_tile_value *value) {
+    const lilac_tile_op *around = value->op == NULL ? value->block->parent->parent : NULL;
+    return around != NULL && around->code == LILAC_TILE_OP_TTG_WARP_SPECIALIZE
+               ? around->operands[value->index].value
+               : value;
+}
+
 /* A parameter, or a map in scratch memory? */
 static bool is_map(const lilac_lowering *l, const lilac_tile_value *descriptor) {
+    descriptor = captured(descriptor);
     return descriptor->op != NULL
                ? descriptor->op->code == LILAC_TILE_OP_TTNG_REINTERPRET_TENSOR_DESCRIPTOR
                : descriptor->block == l->function->body->first;
