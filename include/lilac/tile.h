@@ -321,6 +321,10 @@ LILAC_API lilac_tile_op *lilac_tile_create_partitions(lilac_tile_module *module,
                                                       uint32_t count, const uint32_t *warps,
                                                       const uint32_t *registers,
                                                       lilac_location location);
+/* Values of the default region that are used outside of a ttg.warp_specialize without results become its
+ * results, and these uses become uses of the results. */
+LILAC_API void lilac_tile_add_partition_results(lilac_tile_module *module, lilac_tile_op *op,
+                                                uint32_t count, lilac_tile_value *values);
 LILAC_API void lilac_tile_insert_before(lilac_tile_op *place, lilac_tile_op *op);
 LILAC_API void lilac_tile_insert_after(lilac_tile_op *place, lilac_tile_op *op);
 /* Takes it out of its block, to be inserted elsewhere: what it uses and who uses it stay. */

@@ -33,6 +33,7 @@ typedef struct pipeline {
     uint32_t source;
     bool simt_text;      /* the source is SIMT text */
     bool layouts;        /* tensors have layouts by now */
+    bool partitions;     /* the source has ttg.warp_specialize */
     bool changed;        /* the last pass changed the program */
     bool written;        /* the PTX is written */
     uint32_t operations; /* of the IR after the last pass that changed it */
@@ -95,6 +96,7 @@ static bool read_source(pipeline *run) {
     }
     run->changed = true;
     run->result->tile = lilac_tile_read(run->result->context, run->source);
+    run->partitions = run->result->tile != NULL && lilac_tile_has_partitions(run->result->tile);
     return run->result->tile != NULL &&
            (run->options->kernel == NULL ||
             lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
@@ -159,6 +161,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "skip_masks",                NULL,          lilac_engine_skip_masks,                NULL},
     {LILAC_STAGE_TILE,   "overlap_products",          NULL,          lilac_engine_overlap_products,          NULL},
     {LILAC_STAGE_TILE,   "decouple_warps",            NULL,          lilac_engine_decouple_warps,            NULL},
+    {LILAC_STAGE_TILE,   "specialise_warps",          NULL,          lilac_engine_specialise_warps,          NULL},
     {LILAC_STAGE_TILE,   "prefetch_tiles",            NULL,          lilac_engine_prefetch_tiles,            NULL},
     {LILAC_STAGE_TILE,   "split_reductions",          NULL,          lilac_engine_split_reductions,          NULL},
     {LILAC_STAGE_TILE,   "combine_blocks",            NULL,          lilac_engine_combine_blocks,            NULL},
@@ -315,8 +318,7 @@ static bool run_pass(const pass_row *pass, pipeline *run) {
     if (pass->step != NULL) {
         return pass->step(run);
     }
-    if (pass->tile != NULL && !is_for_partitions(pass) &&
-        lilac_tile_has_partitions(run->result->tile)) {
+    if (pass->tile != NULL && run->partitions && !is_for_partitions(pass)) {
         return true;
     }
     if (pass->tile != NULL) {

@@ -20,7 +20,8 @@
  * Barriers of a region are named barriers of its warps. Thread numbers are those within the window.
  *
  * A captured scalar or descriptor is visible in all programs if the kernel's own body defines it: it is
- * a parameter, a constant or an allocation. Another one is passed through shared memory in front of the
+ * a parameter, a constant or an allocation. What few operations compute from such values is computed again. Another
+ * one is passed through shared memory in front of the
  * first barrier; a second barrier precedes D and P, which may use the same bytes.
  *
  * Scratch memory of a window begins behind all that the programs before it use, so programs share no
@@ -37,7 +38,7 @@
 
 enum { JOINT_BARRIER, DEFAULT_BARRIER, BARRIERS = 16 };
 enum { WARPGROUP = 4, LEAST_REGISTERS = 24, MOST_REGISTERS = 248, REGISTER_STEP = 8 };
-enum { MOST_WINDOWS = 32, NO_PARTITION = -1, SLOT_BYTES = 8 };
+enum { MOST_WINDOWS = 32, NO_PARTITION = -1, SLOT_BYTES = 8, MOST_COMPUTED = 4 };
 
 /* Of the warps of a program. Window 0 executes the function. */
 typedef struct window {
@@ -255,9 +256,53 @@ uint32_t lilac_lower_warps(const lilac_lowering *l) {
 
 /* ---- captures ----------------------------------------------------------------------------- */
 
+static const lilac_simt_instruction *definition(const lilac_lowering *l, lilac_simt_value value) {
+    return l->kernel->values[value].definition;
+}
+
 static bool is_everywhere(const lilac_lowering *l, lilac_simt_value value) {
-    const lilac_simt_instruction *made = l->kernel->values[value].definition;
+    const lilac_simt_instruction *made = definition(l, value);
     return made != NULL && made->parent == l->kernel->body;
+}
+
+/* Is the value visible in all programs, or computed by few pure operations from such values? Those are executed
+ * again. `left` counts them. */
+static bool is_computed(const lilac_lowering *l, lilac_simt_value value, uint32_t *left) {
+    const lilac_simt_instruction *made = definition(l, value);
+    if (is_everywhere(l, value)) {
+        return true;
+    }
+    if (*left == 0 || made == NULL || made->result_count != 1 || made->body_count > 0 ||
+        (lilac_simt_op_info_get((lilac_simt_opcode)made->code)->traits &
+         (LILAC_SIMT_PURE | LILAC_SIMT_CONVERGENT)) != LILAC_SIMT_PURE) {
+        return false;
+    }
+    --*left;
+    for (uint32_t i = 0; i < made->operand_count; i++) {
+        if (!is_computed(l, made->operands[i], left)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_known(const lilac_lowering *l, lilac_simt_value value) {
+    uint32_t left = MOST_COMPUTED;
+    return is_computed(l, value, &left);
+}
+
+/* The known value in this program. */
+static lilac_simt_value compute(lilac_lowering *l, lilac_simt_value value) {
+    if (is_everywhere(l, value)) {
+        return value;
+    }
+    const lilac_simt_instruction *made = definition(l, value);
+    const lilac_simt_type type = lilac_simt_type_of(l->kernel, value);
+    lilac_simt_value *operands = lilac_arena_array(l->arena, lilac_simt_value, made->operand_count);
+    for (uint32_t i = 0; i < made->operand_count; i++) {
+        operands[i] = compute(l, made->operands[i]);
+    }
+    return lilac_simt_build(&l->builder, made, made->operand_count, operands, 1, &type);
 }
 
 /* The SIMT values of a captured value; at most two. */
@@ -313,7 +358,7 @@ static void store_captures(lilac_lowering *l, fork *f) {
     for (uint32_t i = 0; i < f->op->operand_count; i++) {
         const uint32_t count = values_of(lilac_lower_operand(l, f->op, i), list);
         for (uint32_t k = 0; k < count; k++) {
-            f->slot_count += !is_everywhere(l, list[k]);
+            f->slot_count += !is_known(l, list[k]);
         }
     }
     if (f->slot_count == 0) {
@@ -328,7 +373,7 @@ static void store_captures(lilac_lowering *l, fork *f) {
     for (uint32_t i = 0, slot = 0; i < f->op->operand_count; i++) {
         const uint32_t count = values_of(lilac_lower_operand(l, f->op, i), list);
         for (uint32_t k = 0; k < count; k++) {
-            if (is_everywhere(l, list[k])) {
+            if (is_known(l, list[k])) {
                 continue;
             }
             lilac_simt_value value = list[k];
@@ -344,8 +389,8 @@ static void store_captures(lilac_lowering *l, fork *f) {
 /* The value in this program, of one that the default region's program computes. */
 static lilac_simt_value receive(lilac_lowering *l, const fork *f, lilac_simt_value value,
                                 uint32_t *slot) {
-    if (is_everywhere(l, value)) {
-        return value;
+    if (is_known(l, value)) {
+        return compute(l, value);
     }
     const lilac_simt_instruction like = slot_access(f);
     const lilac_simt_type type = lilac_simt_type_of(l->kernel, value);

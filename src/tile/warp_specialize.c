@@ -102,6 +102,49 @@ lilac_tile_op *lilac_tile_create_partitions(lilac_tile_module *module, uint32_t 
     return op;
 }
 
+static bool is_within(const lilac_tile_op *op, const lilac_tile_op *around) {
+    while (op != NULL && op != around) {
+        op = op->parent != NULL ? op->parent->parent->parent : NULL;
+    }
+    return op == around;
+}
+
+static bool is_used_outside(const lilac_tile_value *value, const lilac_tile_op *op) {
+    const lilac_tile_use *use = value->uses;
+    while (use != NULL && is_within(use->op, op)) {
+        use = use->next;
+    }
+    return use != NULL;
+}
+
+void lilac_tile_add_partition_results(lilac_tile_module *module, lilac_tile_op *op, uint32_t count,
+                                      lilac_tile_value *values) {
+    const lilac_tile_type **types =
+        lilac_arena_array(module->arena, const lilac_tile_type *, count);
+    lilac_tile_value **yielded = lilac_arena_array(module->arena, lilac_tile_value *, count);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_used_outside(&values[i], op)) {
+            types[n] = values[i].type;
+            yielded[n++] = &values[i];
+        }
+    }
+    tile_change_results(module, op, NULL, n, types);
+    for (uint32_t i = 0; i < n; i++) {
+        for (lilac_tile_use *use = yielded[i]->uses, *next; use != NULL; use = next) {
+            next = use->next;
+            if (!is_within(use->op, op)) {
+                lilac_tile_set_operand(use->op, use->index, &op->results[i]);
+            }
+        }
+    }
+    lilac_tile_op *end = op->regions[0]->first->last;
+    lilac_tile_op *yield = lilac_tile_op_create(module, LILAC_TILE_OP_TTG_WARP_YIELD, n, yielded, 0,
+                                                NULL, 0, end->location);
+    lilac_tile_insert_before(end, yield);
+    lilac_tile_remove(end);
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 static lilac_tile_region *new_region(tile_reader *reader, tile_draft *draft) {

@@ -112,6 +112,10 @@ static bool arrive(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_simt_value threads;
     if (lilac_tile_find_integer(&op->attributes, "lilac.each_warp", 0) != 0) {
         threads = is_first_of(l, l->target->arch->warp_size);
+        if (op->operand_count > 1) {
+            threads =
+                lilac_lower_both(l, threads, lilac_lower_get(l, lilac_lower_operand(l, op, 1), 0));
+        }
     } else {
         lilac_lower_barrier(l);
         threads = elect(l, op->operand_count > 1 ? op->operands[1].value : NULL);

@@ -23,16 +23,33 @@ static bool is_map_operation(const lilac_tile_op *op) {
            op->code == LILAC_TILE_OP_TTNG_REINTERPRET_TENSOR_DESCRIPTOR;
 }
 
+/* A use of the pointer, or of an argument that captures it, by another operation; NULL: there is none. */
+static const lilac_tile_op *other_use(const lilac_tile_value *pointer) {
+    for (const lilac_tile_use *use = pointer->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *op = use->op, *other = NULL;
+        const bool captures = op->code == LILAC_TILE_OP_TTG_WARP_SPECIALIZE;
+        for (uint32_t r = 1; captures && other == NULL && r < op->region_count; r++) {
+            other = other_use(op->regions[r]->first->arguments[use->index]);
+        }
+        if (!captures && (use->index != 0 || !is_map_operation(op))) {
+            other = op;
+        }
+        if (other != NULL) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
 static bool lower_scratch(lilac_lowering *l, const lilac_tile_op *op) {
     const int64_t bytes = lilac_tile_find_integer(&op->attributes, "nbytes", 0);
     const int64_t alignment = lilac_tile_find_integer(&op->attributes, "alignment", 1);
-    for (const lilac_tile_use *use = op->results[0].uses; use != NULL; use = use->next) {
-        if (use->index != 0 || !is_map_operation(use->op)) {
-            return lilac_lower_unsupported(l,
-                                           "scratch memory in global memory holds tensor maps "
-                                           "only; '%s' uses it",
-                                           lilac_tile_op_info_get(use->op->code)->name);
-        }
+    const lilac_tile_op *other = other_use(&op->results[0]);
+    if (other != NULL) {
+        return lilac_lower_unsupported(l,
+                                       "scratch memory in global memory holds tensor maps "
+                                       "only; '%s' uses it",
+                                       lilac_tile_op_info_get(other->code)->name);
     }
     if (bytes != LILAC_TENSOR_MAP_BYTES || alignment > LILAC_TENSOR_MAP_BYTES) {
         return lilac_lower_unsupported(l, "a tensor map has 128 bytes, aligned to 128");

@@ -1,0 +1,45 @@
+/* A loop whose copies a warp of their own starts (specialise_warps.c, producer.c). Private to the engine. */
+#ifndef LILAC_ENGINE_SPECIALISE_WARPS_H
+#define LILAC_ENGINE_SPECIALISE_WARPS_H
+
+#include "boxes.h"
+
+#include <lilac/tile_loops.h>
+
+enum { SPECIALISED_RINGS = 8 };
+
+typedef struct specialised {
+    lilac_tile_function *function;
+    lilac_tile_module *module;
+    const lilac_target *target;
+    lilac_tile_op *top;   /* the operation of the function's block that is, or contains, the loop */
+    lilac_tile_op *outer; /* the loop over tiles around it; NULL: none */
+    lilac_tile_op *guard; /* the conditional around it; NULL: none */
+    lilac_tile_op *inner; /* the loop */
+    lilac_tile_block *block;                 /* of the loop */
+    lilac_tile_op *rings[SPECIALISED_RINGS]; /* allocations of the buffers that copies fill */
+    uint32_t ring_count;
+    uint32_t buffers;        /* of each ring */
+    lilac_tile_value *full;  /* mbarriers of the buffers: the copies are complete */
+    lilac_tile_value *empty; /* mbarriers of the buffers: all warps have read them */
+} specialised;
+
+/* The buffer that comes next, and the parity of the phase of its mbarrier that ends before it is used. */
+typedef struct ring_position {
+    lilac_tile_value *slot, *phase;
+} ring_position;
+
+/* Is it one of these mbarriers? */
+bool lilac_is_barrier_of(const lilac_tile_value *barrier, const lilac_tile_value *barriers);
+/* The mbarrier of an announcement or a tensor load; NULL: the operation is another one. */
+lilac_tile_value *lilac_copy_barrier(const lilac_tile_op *op);
+/* The position behind this one: the parity changes where the ring begins again. */
+ring_position lilac_ring_advance(const lilac_emitter *e, ring_position at, uint32_t buffers);
+
+/* Are coordinates and predicates of the copies, bounds and conditions computed from scalars, without effects? */
+bool lilac_specialise_is_possible(const specialised *s);
+/* Puts a ttg.warp_specialize in front of `top`, whose partition executes the copies of `top`. The rings and
+ * mbarriers are outside of `top`. The default region is empty. */
+lilac_tile_op *lilac_specialise_producer(const specialised *s);
+
+#endif
