@@ -162,7 +162,7 @@ def cases(torch, kernels):
 class Loaded:
     """A kernel that the driver launches, so that the host's time counts for neither compiler."""
 
-    def __init__(self, driver, case, cubin, shared, parameters, name, scratch_bytes=0):
+    def __init__(self, driver, case, cubin, shared, parameters, name, scratch_bytes=0, warps=None):
         import torch
         self.driver, self.shared, self.case = driver, shared, case
         self.function = driver.load(cubin, name)
@@ -171,7 +171,7 @@ class Loaded:
         if scratch_bytes:  # for each program
             self.scratch = torch.empty(scratch_bytes * math.prod(case.grid), dtype=torch.uint8, device="cuda")
             self.storage[-2] = self.value(self.scratch)
-        self.threads = 32 * case.warps
+        self.threads = 32 * (warps or case.warps)
 
     @staticmethod
     def value(argument):
@@ -190,7 +190,8 @@ def own(driver, lilac, text, case):
     """lilac's kernel for a text."""
     ptx, metadata, seconds = lilac.compile(case.name + ".ttir", text, case.warps, case.stages)
     cubin, registers, spills, _, warnings = assemble(bundled_ptxas(), "sm_90a", ptx)
-    made = Loaded(driver, case, cubin, metadata["shared"], *parameters_of(text), metadata["global_scratch_size"])
+    made = Loaded(driver, case, cubin, metadata["shared"], *parameters_of(text), metadata["global_scratch_size"],
+                  metadata["num_warps"])
     made.registers, made.spills, made.seconds = registers, spills, seconds
     made.warnings = [line for line in warnings if "(C75" in line]
     return made

@@ -245,9 +245,10 @@ def run_launches(options, compilers, report):
         for who in options.whose.split(","):
             if who == "lilac":
                 ptx, metadata, _ = library.compile(name, ttir, launch.num_warps, compiled.metadata.num_stages)
-                shared, kernel_name = metadata["shared"], metadata["name"]
+                shared, kernel_name, warps = metadata["shared"], metadata["name"], metadata["num_warps"]
             else:
                 ptx, shared, kernel_name = compiled.asm["ptx"], compiled.metadata.shared, compiled.metadata.name
+                warps = compiled.metadata.num_warps
             rows = compile_all(compilers, ptx.encode(), options.repeat)
             turns, titles, expected = [], [], None
             for title, row in rows.items():
@@ -261,7 +262,7 @@ def run_launches(options, compilers, report):
                     driver.call("cuFuncGetAttribute", ctypes.byref(value), number, function)
                     row[key] = value.value
                 kernel = gpu.Kernel(driver, function, gpu.ttir_parameters(ttir), data.values, launch.grid,
-                                    32 * launch.num_warps, shared, stream)
+                                    32 * warps, shared, stream)
                 data.poison()
                 kernel.launch()
                 torch.cuda.synchronize()

@@ -22,7 +22,6 @@
 #include "specialise_warps.h"
 
 enum { MOST_GROUP = SPECIALISED_RINGS, PRODUCER_WARPS = 1, PRODUCER_REGISTERS = 40 };
-enum { WARPS_WITH_REGISTERS = 8 /* fewer have all the registers that a thread can use */ };
 
 typedef struct producer {
     const specialised *s;

@@ -25,9 +25,21 @@
  * tile is released behind the loop. Rings and mbarriers live throughout, and slots and parities are carried from
  * tile to tile.
  *
- * Which loops: those with tt.warp_specialize, or whose loop over tiles has it, in a function with one such loop. Not
- * loops with delayed products, whose iterations read two buffers, nor in clusters. The loop is in a loop over
- * tiles, in a conditional of pipeline_loops, or both. */
+ * Which loops: one of a function, in a loop over tiles, in a conditional of pipeline_loops, or both. Not loops with
+ * delayed products, whose iterations read two buffers, nor in clusters.
+ *
+ * Where it pays. With R registers of a multiprocessor's threads, the producer's warpgroup keeps PRODUCER_REGISTERS
+ * for each thread and the others get the rest, so one block is resident. If two blocks were resident before, each hides
+ * the epilogue and the barriers of the other one, and nothing is gained by taking one away. If one is, the tensor
+ * cores stand still from the last product of a tile to the first one of the next tile, and in each iteration
+ * until the slowest warp has reached the barrier. The producer shortens the first gap by the latency of a copy and
+ * removes the second one. Therefore:
+ *
+ *     a loop over tiles, eight warps or more, one resident block     always
+ *     tt.warp_specialize, eight warps or more                        if one block is resident
+ *     tt.warp_specialize, four warps                                 always: no registers are moved
+ *
+ * bench/results/h200_warp_specialisation.json has the times of both kinds of kernels. */
 #include "specialise_warps.h"
 #include "block_demand.h"
 
@@ -244,11 +256,49 @@ static void add_bytes(void *data, lilac_tile_op *op) {
     }
 }
 
+/* The memory that is there at the same time as the rings, which live as long as `top`. */
+static uint64_t memory_of(const specialised *s) {
+    uint64_t bytes = 0;
+    if (s->outer != NULL) {
+        lilac_tile_walk(s->function->body, add_bytes, &bytes);
+        return bytes;
+    }
+    for (uint32_t r = 0; r < s->top->region_count; r++) {
+        lilac_tile_walk(s->top->regions[r], add_bytes, &bytes);
+    }
+    for (lilac_tile_op *op = s->top->previous; op != NULL; op = op->previous) {
+        add_bytes(&bytes, op);
+    }
+    return bytes;
+}
+
+/* Registers of a thread for what the loop carries and for operands. Products update their sums in place. */
+static uint32_t registers_of(const specialised *s) {
+    uint32_t words = LILAC_ENGINE_OTHER_REGISTERS;
+    for (uint32_t k = 0; k < lilac_tile_carried_count(s->inner); k++) {
+        words += lilac_engine_words(lilac_tile_iteration_argument(s->inner, k)->type);
+    }
+    for (const lilac_tile_op *op = s->inner->regions[0]->first->first; op != NULL; op = op->next) {
+        if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+            words += lilac_engine_words(op->operands[0].value->type);
+        }
+    }
+    return words;
+}
+
+static bool pays(const specialised *s, uint64_t bytes) {
+    const lilac_block_demand demand = {
+        .warps = s->target->num_warps, .registers = registers_of(s), .shared_bytes = bytes};
+    const bool alone = lilac_resident_blocks(s->target->arch, &demand) <= 1;
+    return s->target->num_warps >= WARPS_WITH_REGISTERS
+               ? alone && (s->outer != NULL || is_asked(s->inner))
+               : is_asked(s->inner);
+}
+
 static bool survey(consumer *c) {
     specialised *s = &c->s;
-    uint64_t bytes = 0;
-    if (s->target->num_warps % WARPGROUP != 0 || !is_asked(s->inner) || !find_surroundings(s) ||
-        !find_body(c) || !find_last_wait(c)) {
+    if (s->target->num_warps % WARPGROUP != 0 || !find_surroundings(s) || !find_body(c) ||
+        !find_last_wait(c)) {
         return false;
     }
     for (uint32_t i = 0; i < s->ring_count; i++) {
@@ -256,8 +306,9 @@ static bool survey(consumer *c) {
             return false;
         }
     }
-    lilac_tile_walk(s->function->body, add_bytes, &bytes);
-    return bytes <= s->target->arch->shared_bytes && lilac_specialise_is_possible(s);
+    const uint64_t bytes = memory_of(s);
+    return bytes <= s->target->arch->shared_bytes && pays(s, bytes) &&
+           lilac_specialise_is_possible(s);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
