@@ -160,8 +160,8 @@ LILAC_API uint32_t lilac_engine_box_element(const lilac_tile_type *block);
  * the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_copy_boxes(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);
-/* One warp starts the tensor copies of a loop with products, which asks for it by tt.warp_specialize; the
- * others multiply. Makes ttg.warp_specialize. */
+/* One warp starts the tensor copies of a loop with products, the others multiply: in a loop over tiles of which
+ * one block is resident, and where tt.warp_specialize asks for it. Makes ttg.warp_specialize. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_specialise_warps(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* In a loop over tiles, the first tensor copies of the inner loop for the next tile start in front of the epilogue
