@@ -142,9 +142,12 @@ static void check_body(checker *c, const lilac_simt_body *body);
 static uint64_t most_set(const lilac_simt_body *body) {
     uint64_t most = 0;
     for (const instruction *i = body->first; i != NULL; i = i->next) {
-        if (i->code == LILAC_SIMT_OP_SET_MAX_REGISTERS && (uint64_t)i->immediate > most) {
-            most = (uint64_t)i->immediate;
+        uint64_t set = i->code == LILAC_SIMT_OP_SET_MAX_REGISTERS ? (uint64_t)i->immediate : 0;
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            const uint64_t inner = most_set(i->bodies[k]);
+            set = inner > set ? inner : set;
         }
+        most = set > most ? set : most;
     }
     return most;
 }

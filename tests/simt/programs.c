@@ -166,6 +166,76 @@ static void refusals(void **state) {
     }
 }
 
+/* Programs that share a warpgroup set the same number of registers. */
+static void warpgroups_set_one_number(void **state) {
+    static const char shared[] = "simt.module target \"sm_90a\" {\n"
+                                 "  kernel @k() warps 8 ctas 1 shared 0 min_blocks 1 {\n"
+                                 "    programs warps 0 to 4 {\n"
+                                 "      yield\n"
+                                 "    } warps 4 to 5 {\n"
+                                 "      set_max_registers dec {registers = 40}\n"
+                                 "      yield\n"
+                                 "    } warps 5 to 8 {\n"
+                                 "      set_max_registers dec {registers = 40}\n"
+                                 "      yield\n"
+                                 "    }\n"
+                                 "    return\n"
+                                 "  }\n"
+                                 "}\n";
+    static const char *const changes[][2] = {
+        {"5 {\n      set_max_registers dec {registers = 40}\n", "5 {\n"},
+        {"8 {\n      set_max_registers dec {registers = 40}\n",
+         "8 {\n      set_max_registers dec {registers = 48}\n"},
+        {"warps 8 ctas", "warps 7 ctas"}};
+    (void)state;
+    simt_text t;
+    assert_true(simt_text_read(&t, shared));
+    assert_true(lilac_simt_verify(t.module));
+    simt_text_clear(&t);
+    for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
+        char *changed = replaced(shared, changes[k][0], changes[k][1]);
+        assert_true(simt_text_read(&t, changed));
+        assert_false(lilac_simt_verify(t.module));
+        simt_text_clear(&t);
+        free(changed);
+    }
+}
+
+/* A builder in a window builds the threads and the barrier of its program. */
+static void windows_have_their_own_threads(void **state) {
+    (void)state;
+    rig r;
+    lilac_text out = {0};
+    rig_init(&r, 11, 0, 4);
+    const uint32_t warps[] = {4, 4, 2, 1};
+    lilac_simt_instruction *i = lilac_simt_programs_begin(&r.b, 4, warps);
+    for (uint32_t k = 0, first = 0; k < 4; first += warps[k++]) {
+        r.b.window = (lilac_simt_window){.first_warp = first, .warps = warps[k], .barrier = 1 + k};
+        assert_int_equal(lilac_simt_threads(&r.b), 32 * warps[k]);
+        lilac_simt_value base = lilac_simt_constant(&r.b, LILAC_SIMT_I32, 0),
+                         thread = lilac_simt_thread(&r.b);
+        lilac_simt_store(&r.b, LILAC_SIMT_OP_ST_SHARED, 1, &thread, base, 0, 0, NULL);
+        lilac_simt_barrier(&r.b);
+        if (k < 3) {
+            lilac_simt_programs_next(&r.b, i);
+        }
+    }
+    lilac_simt_programs_end(&r.b, i);
+    lilac_simt_print(&out, r.module);
+    static const char *const parts[] = {
+        "st.shared [%0], (%1)\n      named_barrier.sync {id = 1, threads = 128}",
+        "and %1, %2 : i32\n      st.shared [%0], (%5)\n      named_barrier.sync {id = 2, threads = "
+        "128}",
+        "named_barrier.sync {id = 3, threads = 64}", "warp_barrier"};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        if (strstr(lilac_text_get(&out), parts[k]) == NULL) {
+            fail_msg("there is no '%s' in\n%s", parts[k], lilac_text_get(&out));
+        }
+    }
+    lilac_text_clear(&out);
+    rig_clear(&r);
+}
+
 /* Without programs the number of warps stays a power of two; the reader refuses broken heads. */
 static void other_refusals(void **state) {
     (void)state;
@@ -190,9 +260,12 @@ static void other_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_reads_back), cmocka_unit_test(passes_keep_programs),
-        cmocka_unit_test(the_builder_builds_programs), cmocka_unit_test(refusals),
-        cmocka_unit_test(other_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(text_reads_back),
+                                       cmocka_unit_test(passes_keep_programs),
+                                       cmocka_unit_test(the_builder_builds_programs),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(warpgroups_set_one_number),
+                                       cmocka_unit_test(windows_have_their_own_threads),
+                                       cmocka_unit_test(other_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
