@@ -385,6 +385,21 @@ def test_flushed_subnormals():
     assert "ex2.approx.ftz.f32" in ptx() and "ex2.approx.f32" in ptx(enable_reflect_ftz=False)
 
 
+def test_maxnreg_of_partitions():
+    """The limit replaces the registers that partitions request, and leaves room for their warps."""
+    import os
+
+    import triton
+    from conftest import ROOT
+
+    path = os.path.join(ROOT, "tests", "data", "ttir", "matmul_tma_persistent_ws_kernel-82e73db2.ttir")
+    lilac.triton.enable()
+    plain, limited = (triton.compile(path, options={"num_warps": 8, **more}) for more in ({}, {"maxnreg": 224}))
+    assert plain.metadata.num_warps == limited.metadata.num_warps == 12
+    assert "setmaxnreg" in plain.asm["ptx"] and ".maxnreg" not in plain.asm["ptx"]
+    assert "setmaxnreg" not in limited.asm["ptx"] and ".maxnreg 168" in limited.asm["ptx"]
+
+
 def test_maxnreg_holds():
     lilac.triton.enable()
     kernels.row_sums.warmup(Pointer("fp32"), Pointer("fp32"), 64, 256, grid=(1,), num_warps=1, maxnreg=32)

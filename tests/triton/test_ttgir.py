@@ -87,6 +87,35 @@ def test_reductions_of_loops(columns):
     assert text.count('"tt.reduce"') == 2
 
 
+PARTITIONS = """
+tt.func public @kernel(%x: !tt.ptr<i32>) {
+  %c42 = arith.constant 42 : i32
+  ttg.warp_specialize(%x) attributes {requestedRegisters = array<i32: 24, 40>}
+  default {
+    tt.store %x, %c42 : !tt.ptr<i32>
+    ttg.warp_yield
+  }
+  partition0(%y: !tt.ptr<i32>) num_warps(1) {
+    %c1 = arith.constant 1 : i32
+    %p = tt.addptr %y, %c1 : !tt.ptr<i32>, i32
+    tt.store %p, %c1 : !tt.ptr<i32>
+    ttg.warp_return
+  }
+  partition1(%y: !tt.ptr<i32>) num_warps(2) {
+    ttg.warp_return
+  } : (!tt.ptr<i32>) -> ()
+  tt.return
+}
+"""
+
+
+def test_partitions(context, tmp_path):
+    """Triton's parser accepts them, and the launcher gets the warps of all."""
+    kernel = lilac.compile(PARTITIONS, target="sm_90a", tile=True)
+    assert "ttg.warp_specialize(" in kernel.tile and accepts(context, tmp_path / "kernel.ttgir", kernel)
+    assert kernel.num_warps == 8 and kernel.ptx.count("setmaxnreg.dec") == 3
+
+
 def test_flatten_changes_nothing():
     with lilac.triton.enabled():
         codes = [kernels.flattened.warmup(Pointer("fp32"), Pointer("fp32"), 64, 1024, 128, flatten, grid=(1,)).asm["ptx"]

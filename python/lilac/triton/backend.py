@@ -252,9 +252,6 @@ class Compilation:
         if any("descriptor" in one for one in said["parameters"]) and not _descriptors_are_parameters():
             raise self.refuse(["this version of Triton passes other arguments for descriptors from the host than "
                                "lilac's kernels have"], "unsupported-descriptor")
-        if options.maxnreg is not None and "setmaxnreg" in kernel.ptx:
-            raise self.refuse(["the option maxnreg contradicts the numbers of registers that partitions request"],
-                              "unsupported-option")
         self.tile = kernel.tile
         self.record["compile"] = sum(one["seconds"] for one in said["passes"])
         metadata["name"] = said["name"]
@@ -267,14 +264,19 @@ class Compilation:
             metadata["profile_scratch_align"] = said["profile_scratch_align"]
         if hasattr(options, "cluster_dims"):
             metadata["cluster_dims"] = tuple(said["cluster_dims"])
-        return self.adapt(kernel.ptx)
+        return self.adapt(kernel.ptx, said["num_warps"])
 
-    def adapt(self, ptx: str) -> str:
+    def adapt(self, ptx: str, warps: int) -> str:
         """The PTX for these options and this launcher."""
         options = self.options
-        if options.maxnreg is not None:  # the user's limit replaces the compiler's number of blocks
+        if options.maxnreg is not None:
+            # The user's limit replaces the compiler's number of blocks, and the registers that partitions request: it
+            # holds for all warps. Partitions' warps need registers, too.
+            limit = min(int(options.maxnreg), 65536 // (32 * warps) // 8 * 8) if warps != options.num_warps else \
+                int(options.maxnreg)
             ptx = re.sub(r"^\.minnctapersm \d+\n", "", ptx, count=1, flags=re.MULTILINE)
-            ptx = _replace_once(ptx, r"^(\.reqntid [^\n]*)$", rf"\1\n.maxnreg {int(options.maxnreg)}")
+            ptx = re.sub(r"^\s*setmaxnreg\.[^\n]*\n", "", ptx, flags=re.MULTILINE)
+            ptx = _replace_once(ptx, r"^(\.reqntid [^\n]*)$", rf"\1\n.maxnreg {limit}")
         if options.ptx_version is not None:
             version = f"{options.ptx_version // 10}.{options.ptx_version % 10}"
             ptx = _replace_once(ptx, r"^\.version [\d.]+$", f".version {version}")
