@@ -21,7 +21,7 @@
  * are made again: each warp acquires a tensor map itself. */
 #include "specialise_warps.h"
 
-enum { MOST_GROUP = SPECIALISED_RINGS, PRODUCER_WARPS = 1, PRODUCER_REGISTERS = 40 };
+enum { MOST_GROUP = SPECIALISED_RINGS, PRODUCER_WARPS = 1 };
 
 typedef struct producer {
     const specialised *s;

@@ -35,10 +35,11 @@
  * until the slowest warp has reached the barrier. The producer shortens the first gap by the latency of a copy and
  * removes the second one. Therefore:
  *
- *     a loop over tiles, eight warps or more, one resident block     always
- *     tt.warp_specialize, eight warps or more                        if one block is resident
+ *     a loop over tiles, eight warps, one resident block             always
+ *     tt.warp_specialize, eight warps                                if one block is resident
  *     tt.warp_specialize, four warps                                 always: no registers are moved
  *
+ * Blocks of sixteen warps have too few registers for a thread when they begin.
  * bench/results/h200_warp_specialisation.json has the times of both kinds of kernels. */
 #include "specialise_warps.h"
 #include "block_demand.h"
@@ -286,19 +287,28 @@ static uint32_t registers_of(const specialised *s) {
     return words;
 }
 
+/* Have the warps enough registers, beside a warpgroup with the producer's? */
+static bool has_registers(const specialised *s) {
+    const lilac_arch *arch = s->target->arch;
+    const uint32_t threads = s->target->num_warps * arch->warp_size;
+    const uint32_t left = arch->registers - WARPGROUP * arch->warp_size * PRODUCER_REGISTERS;
+    return registers_of(s) <= left / threads;
+}
+
 static bool pays(const specialised *s, uint64_t bytes) {
     const lilac_block_demand demand = {
         .warps = s->target->num_warps, .registers = registers_of(s), .shared_bytes = bytes};
-    const bool alone = lilac_resident_blocks(s->target->arch, &demand) <= 1;
-    return s->target->num_warps >= WARPS_WITH_REGISTERS
-               ? alone && (s->outer != NULL || is_asked(s->inner))
-               : is_asked(s->inner);
+    if (s->target->num_warps < WARPS_WITH_REGISTERS) {
+        return is_asked(s->inner);
+    }
+    return (s->outer != NULL || is_asked(s->inner)) && has_registers(s) &&
+           lilac_resident_blocks(s->target->arch, &demand) <= 1;
 }
 
 static bool survey(consumer *c) {
     specialised *s = &c->s;
-    if (s->target->num_warps % WARPGROUP != 0 || !find_surroundings(s) || !find_body(c) ||
-        !find_last_wait(c)) {
+    if (s->target->num_warps % WARPGROUP != 0 || s->target->num_warps > WARPS_WITH_REGISTERS ||
+        !find_surroundings(s) || !find_body(c) || !find_last_wait(c)) {
         return false;
     }
     for (uint32_t i = 0; i < s->ring_count; i++) {

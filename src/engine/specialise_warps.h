@@ -7,8 +7,8 @@
 #include <lilac/tile_loops.h>
 
 enum { SPECIALISED_RINGS = 8 };
-/* Threads of blocks with fewer warps have all the registers that they can use. */
-enum { WARPS_WITH_REGISTERS = 8 };
+/* Threads of blocks with fewer warps have all the registers that they can use; with more, the pass does not apply. */
+enum { WARPS_WITH_REGISTERS = 8, PRODUCER_REGISTERS = 40 };
 
 typedef struct specialised {
     lilac_tile_function *function;

@@ -183,6 +183,16 @@ def main():
                 if not descriptors.check(arguments.lilac, kernel, text, folder)[0]:
                     print("%d: %s: %s: not found" % (seed, kernel, mutation[0]))
                     failures.append(mutation[0])
+    for warps in (16, 32):  # threads have too few registers, and 32 warps leave no room
+        with tempfile.TemporaryDirectory() as folder:
+            kernel = Kernel(5)
+            kernel.warps = warps
+            why, ptx = descriptors.check(arguments.lilac, kernel, kernel.text(), folder)
+            why = why or assemble(ptx, folder)
+        count += 1
+        if why or "setmaxnreg" in ptx:
+            failures.append("%d warps" % warps)
+            print("%d warps: %s" % (warps, why or "it is specialised"))
     for form, list_of in sorted(forms.items()):
         if form != "one tile, 8 warps" and 2 * sum(list_of) < len(list_of):
             print("%s: %d of %d are specialised" % (form, sum(list_of), len(list_of)))
