@@ -39,10 +39,12 @@ typedef struct lilac_options {
     lilac_stage stop_at;      /* run the passes of this stage and of those before it */
     const char *stop_after;   /* stop after the last pass of this name, or NULL */
     const char *skip;         /* the passes to skip, such as "licm,schedule", or NULL */
+    bool number_operations;   /* before lowering: see lilac_operation_number */
     bool comments, line_info; /* of the PTX */
     uint32_t newest_ptx;      /* the newest PTX ISA version allowed, times ten; 0: any */
     bool no_contraction;      /* do not contract products and sums to fused multiply-adds */
-    bool keep_subnormals;     /* f32 exp2, sqrt and rsqrt do not flush subnormals to zero */
+    struct lilac_lowered_plans *plans; /* of the operations, appended (lower.h); or NULL */
+    bool keep_subnormals; /* f32 exp2, sqrt and rsqrt do not flush subnormals to zero */
 } lilac_options;
 
 /* Sets the defaults: no device, warps or blocks given, 3 stages, comments and line info on, all
@@ -122,6 +124,11 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  * the module. Of a compilation whose layouts are assigned. */
 LILAC_API void lilac_compilation_ttgir(lilac_text *out, lilac_compilation *compilation,
                                        bool locations);
+/* The number of the tile operation from which a SIMT instruction with this location was lowered, if the
+ * options had number_operations; 0: there is none. The operations of a function are numbered from 1 in the order
+ * of lilac_tile_walk. The pass `lower` wraps the location of each operation in one that holds the
+ * number; file, line and column stay the same. */
+LILAC_API uint32_t lilac_operation_number(const lilac_context *context, lilac_location location);
 /* Names of the passes, in order; NULL past the end. A pass that runs twice is listed twice. */
 LILAC_API const char *lilac_pass_name(uint32_t index);
 /* The stage of the pass at that index. */

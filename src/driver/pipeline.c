@@ -18,6 +18,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
+#include "provenance.h"
 #include "target.h"
 
 #include <lilac/engine.h>
@@ -110,7 +111,11 @@ static bool verify_source(pipeline *run) {
 
 static bool lower_tile(pipeline *run) {
     run->changed = true;
-    const lilac_lower_options options = {.keep_subnormals = run->options->keep_subnormals};
+    if (run->options->number_operations) {
+        lilac_number_operations(run->result->tile);
+    }
+    const lilac_lower_options options = {.keep_subnormals = run->options->keep_subnormals,
+                                         .plans = run->options->plans};
     run->result->simt = lilac_lower_with(run->result->tile, &run->result->target, &options);
     return run->result->simt != NULL && check_kernels(run);
 }

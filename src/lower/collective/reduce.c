@@ -17,6 +17,7 @@
  *
  * Otherwise all lanes of a butterfly end with the result. If the combine region is not commutative,
  * they copy the bits of one lane. */
+#include "executed_plans.h"
 #include "reduce.h"
 #include "collective/region.h"
 #include "convert_layout.h"
@@ -302,6 +303,7 @@ static bool make_plan(lilac_reduction *r, lilac_plan_reduce *plan, const lilac_l
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     r->plan = plan;
+    lilac_lower_note_reduction(l, plan);
     return check_blocks(r);
 }
 

@@ -5,6 +5,7 @@
  *             D  ←  instruction(words of A at its rows, words of B at its columns, D)
  *
  * The plan (lilac/dot.h) is made from the layouts of the operands and the result. */
+#include "executed_plans.h"
 #include "matrix/fragments.h"
 #include "numeric_casts.h"
 #include "operations.h"
@@ -168,6 +169,7 @@ bool lilac_lower_dot_product(lilac_lowering *l, const lilac_tile_op *op) {
                              &d->view->columns, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
+    lilac_lower_note_dot(l, &plan, &problem, (const lilac_plan_dot_memory *const[2]){NULL, NULL});
     lilac_lower_dot dot = {.l = l, .plan = &plan, .c = c, .d = d};
     lilac_lower_lookup_init(&dot.a, a);
     lilac_lower_lookup_init(&dot.b, b);

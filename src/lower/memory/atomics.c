@@ -25,6 +25,7 @@
  * releases the earlier writes of every thread. The result of one with acquire order reaches the other threads
  * through a barrier in any case. An operation on a tensor orders only the accesses of the thread
  * that executes it. */
+#include "executed_plans.h"
 #include "collective/region.h"
 #include "control.h"
 #include "memory/access.h"
@@ -370,6 +371,7 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_plan_global_access plan;
     lilac_engine_plan_access(&plan, op, &l->facts, l->target);
+    lilac_lower_note_access(l, &plan);
     lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
     for (uint32_t r = 0; r < pointer->count; r++) {
         if ((r & plan.skipped_registers) != 0) {
