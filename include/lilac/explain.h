@@ -82,12 +82,17 @@ typedef struct lilac_explain_operation {
     uint64_t cycles; /* 1/16 clocks: the price of its plan; 0: it has none */
 } lilac_explain_operation;
 
-/* The launch, if it is known: what a prediction needs. */
+/* The value of a parameter of the launch. */
+typedef struct lilac_explain_argument {
+    const char *name;
+    uint64_t bits;
+} lilac_explain_argument;
+
+/* The launch, if it is known: what trip counts and a prediction need. */
 typedef struct lilac_explain_launch {
-    uint32_t grid[3];          /* programs; 0: not known */
-    uint32_t argument_count;   /* 0, or the kernel's parameters after compilation */
-    const uint64_t *arguments; /* bits of each parameter */
-    const bool *known;         /* which of them are known */
+    uint32_t grid[3];        /* programs; 0: not known */
+    uint32_t argument_count; /* known arguments, of any parameters */
+    const lilac_explain_argument *arguments;
 } lilac_explain_launch;
 
 typedef struct lilac_explain_options {
@@ -130,7 +135,9 @@ typedef struct lilac_explain_budget {
 typedef struct lilac_explanation lilac_explanation;
 
 /* Compiles the first kernel of a source (or options->compile.kernel) and explains it. NULL after
- * diagnostics in the context, those of lilac_compile. */
+ * diagnostics in the context: those of lilac_compile; `no-operations`, the source is SIMT text;
+ * `unknown-argument`, the launch has a value for a parameter that the kernel does not have. The caller keeps
+ * the strings and the arrays of the options. */
 LILAC_API LILAC_MUST_USE lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
                                                           const lilac_explain_options *options);
 LILAC_API void lilac_explanation_destroy(lilac_explanation *explanation);

@@ -5,10 +5,10 @@
 
 /* ---- the command line -------------------------------------------------------------------- */
 
-/* "X[,Y[,Z]]", within what a GPU can launch. */
-static bool read_grid(const char *string, uint32_t blocks[3]) {
+bool read_grid(const char *string, uint32_t blocks[3]) {
     static const uint64_t most[3] = {INT32_MAX, 65535, 65535};
     char part[16];
+    blocks[0] = blocks[1] = blocks[2] = 1;
     for (int i = 0; i < 3; i++) {
         const size_t length = strcspn(string, ",");
         uint64_t value = 0;

@@ -48,6 +48,8 @@ typedef struct launch_request {
  * verb of the messages: "run". */
 int launch_request_check(const subcommand *command, launch_request *request, lilac_options *options,
                          const char *doing);
+/* "X[,Y[,Z]]", within what a GPU can launch; missing ones are 1. */
+bool read_grid(const char *string, uint32_t blocks[3]);
 /* Do all of them have the form "NAME=…"? -1, or STATUS_USAGE. */
 int check_pairs(const subcommand *command, const string_list *pairs, const char *option,
                 const char *form);
