@@ -145,6 +145,9 @@ LILAC_API void lilac_explanation_destroy(lilac_explanation *explanation);
 /* Operations in program order, numbered from 1: number n is operations[n - 1]. */
 LILAC_API const lilac_explain_operation *
 lilac_explain_operations(const lilac_explanation *explanation, uint32_t *count);
+/* Are the sectors and wavefronts of operation number `number` those of every launch? Not where they depend on
+ * the alignment of unknown addresses, or on data. */
+LILAC_API bool lilac_explain_is_exact(const lilac_explanation *explanation, uint32_t number);
 LILAC_API const lilac_explain_loop *lilac_explain_loops(const lilac_explanation *explanation,
                                                         uint32_t *count);
 LILAC_API const lilac_explain_budget *

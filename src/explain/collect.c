@@ -81,7 +81,7 @@ void explain_collect(lilac_explanation *e) {
     e->plans = lilac_arena_array(e->arena, explain_plans, e->count + 1);
     e->executions = lilac_arena_array(e->arena, double, e->count + 1);
     e->certain = lilac_arena_array(e->arena, bool, e->count + 1);
-    e->emitted = lilac_arena_array(e->arena, uint32_t, e->count + 1);
+    e->emitted = lilac_arena_array(e->arena, explain_emitted, e->count + 1);
     e->tensor = lilac_arena_array(e->arena, double, e->count + 1);
     e->loops = lilac_arena_array(e->arena, lilac_explain_loop, e->count + 1);
     collection c = {.e = e};

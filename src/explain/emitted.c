@@ -94,6 +94,7 @@ bool explain_is_issued(const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_SHARED_BASE:
     case LILAC_SIMT_OP_GLOBAL_SCRATCH:
     case LILAC_SIMT_OP_SCHEDULE_BARRIER:
+    case LILAC_SIMT_OP_FENCE_MBARRIER_INIT:
         return false;
     default:
         return !(lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits &
@@ -177,6 +178,14 @@ static bool accesses_memory(const lilac_simt_instruction *i) {
     return (traits & (LILAC_SIMT_GLOBAL | LILAC_SIMT_SHARED)) && !(traits & LILAC_SIMT_MBARRIER);
 }
 
+static void count_accesses(explain_emitted *emitted, const lilac_simt_instruction *i) {
+    emitted->accesses += accesses_memory(i);
+    emitted->loads += i->code == LILAC_SIMT_OP_LD_SHARED || i->code == LILAC_SIMT_OP_LD_CLUSTER ||
+                      i->code == LILAC_SIMT_OP_LD_MATRIX;
+    emitted->stores += i->code == LILAC_SIMT_OP_ST_SHARED || i->code == LILAC_SIMT_OP_ST_CLUSTER ||
+                       i->code == LILAC_SIMT_OP_ST_MATRIX;
+}
+
 typedef struct walk {
     lilac_explanation *e;
     uint32_t next; /* index of the next branch */
@@ -194,7 +203,7 @@ static void visit(walk *w, const lilac_simt_body *body, double weight, uint64_t 
             counts->instructions += issued > 0 || explain_is_issued(i) ? warps : 0;
             counts->issue[class_] += explain_is_issued(i) ? warps : 0;
             count_instruction(counts, i, warps);
-            e->emitted[number - 1] += accesses_memory(i);
+            count_accesses(&e->emitted[number - 1], i);
             e->tensor[number - 1] += tensor_clocks(e, i, warps);
         }
         if (branch != NULL && (i->code == LILAC_SIMT_OP_LOOP || i->code == LILAC_SIMT_OP_WHILE)) {

@@ -118,6 +118,18 @@ const lilac_explain_operation *lilac_explain_operations(const lilac_explanation 
     return e->operations;
 }
 
+bool lilac_explain_is_exact(const lilac_explanation *e, uint32_t number) {
+    for (uint32_t i = 0; i < e->plans[number - 1].count; i++) {
+        const lilac_lowered_plan *p = e->plans[number - 1].list[i];
+        if ((p->kind == LILAC_LOWERED_ACCESS && !p->is.access->exact) ||
+            (p->kind == LILAC_LOWERED_GATHER && !p->is.gather->exact) ||
+            p->kind == LILAC_LOWERED_HISTOGRAM) {
+            return false;
+        }
+    }
+    return true;
+}
+
 const lilac_explain_loop *lilac_explain_loops(const lilac_explanation *e, uint32_t *count) {
     *count = e->loop_count;
     return e->loops;

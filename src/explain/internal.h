@@ -53,6 +53,11 @@ typedef struct explain_plans {
     uint32_t count;
 } explain_plans;
 
+/* Instructions of an operation that access memory, and those among them that load and store shared memory. */
+typedef struct explain_emitted {
+    uint32_t accesses, loads, stores;
+} explain_emitted;
+
 typedef struct explain_file {
     lilac_name name;
     lilac_text text;
@@ -75,11 +80,11 @@ struct lilac_explanation {
     bool *known;
     uint32_t count; /* operations */
     lilac_explain_operation *operations;
-    explain_plans *plans; /* by index of the operation, like the next ones */
-    double *executions;   /* of a block */
-    bool *certain;        /* `executions` is known */
-    uint32_t *emitted;    /* instructions that access memory, of one warp */
-    double *tensor;       /* clocks of the tensor cores of one execution */
+    explain_plans *plans;     /* by index of the operation, like the next ones */
+    double *executions;       /* of a block */
+    bool *certain;            /* `executions` is known */
+    explain_emitted *emitted; /* of one warp */
+    double *tensor;           /* clocks of the tensor cores of one execution */
     uint32_t loop_count, loop_capacity;
     lilac_explain_loop *loops;
     double samples; /* programs in which branches were sampled */

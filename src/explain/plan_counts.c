@@ -141,11 +141,31 @@ uint64_t explain_shared_cycles(const lilac_explanation *e, const lilac_lowered_s
     return lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_WARP, e->compilation.target.arch);
 }
 
+/* Loads whose results nothing uses are removed after the lowering: of a scan or a reduction of several operands, the
+ * loads of some operands. */
+static void drop(uint64_t *instructions, uint64_t *wavefronts, uint64_t *matrices,
+                 uint64_t emitted) {
+    if (*instructions > emitted) {
+        *wavefronts = *wavefronts * emitted / *instructions;
+        *matrices = min_u64(*matrices, emitted);
+        *instructions = emitted;
+    }
+}
+
+static void drop_removed(lilac_explanation *e, uint32_t index) {
+    lilac_explain_counts *c = &e->operations[index].counts;
+    const uint64_t warps = e->kernel->num_warps;
+    drop(&c->shared_loads, &c->shared_load_wavefronts, &c->matrix_loads,
+         warps * e->emitted[index].loads);
+    drop(&c->shared_stores, &c->shared_store_wavefronts, &c->matrix_stores,
+         warps * e->emitted[index].stores);
+}
+
 void explain_count_plans(lilac_explanation *e, uint32_t index) {
     lilac_explain_operation *o = &e->operations[index];
     lilac_explain_counts *c = &o->counts;
     const bool copies = o->op->code == LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL;
-    const bool dead = e->emitted[index] == 0; /* its results were not used */
+    const bool dead = e->emitted[index].accesses == 0; /* its results were not used */
     for (uint32_t i = 0; i < e->plans[index].count; i++) {
         const lilac_lowered_plan *p = e->plans[index].list[i];
         lilac_explain_counts unused = {0}, *to = dead ? &unused : c;
@@ -178,6 +198,7 @@ void explain_count_plans(lilac_explanation *e, uint32_t index) {
             break;
         }
     }
+    drop_removed(e, index);
     const lilac_tile_type *block = copied_block(o->op);
     if (block != NULL && !dead) {
         count_box(c, block);

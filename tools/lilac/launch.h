@@ -74,6 +74,10 @@ bool launch_compile(lilac_compilation *compilation, lilac_context *context, uint
 bool launch_prepare(prepared_launch *prepared, const lilac_options *options);
 void launch_clear(prepared_launch *prepared);
 
+/* ", \"profile\": […]", one entry for each instruction of the kernel (profile.c). */
+void put_profile_json(lilac_text *out, const lilac_context *context,
+                      const lilac_sim_profile *profile);
+
 /* ---- on a GPU (gpu.c) -------------------------------------------------------------------- */
 
 /* Options that run --device cuda and bench have in common. */
