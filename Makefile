@@ -30,10 +30,11 @@ check-asan:              ## the same under the address, undefined-behaviour and 
 	@cd build/asan && ctest --output-on-failure -j $(JOBS)
 
 bench: core              ## compile time beside ptxas, layout algebra, planner (GPU benchmarks: bench/README.md)
-	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout bench_plan
+	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout bench_plan explain_time
 	@$(BUILD)/bench/compile_time
 	@$(BUILD)/bench/layout
 	@$(BUILD)/bench/plan
+	@$(BUILD)/bench/explain_time tests/data/ttir tests/data/corpus tests/data/ttgir tests/data/control
 
 FUZZ_SECONDS ?= 600
 fuzz:                    ## run each fuzz target for FUZZ_SECONDS (needs clang)

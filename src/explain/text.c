@@ -174,8 +174,45 @@ static void put_rest(lilac_text *out, const lilac_explain_counts *sum, uint32_t 
     lilac_text_puts(out, ")\n");
 }
 
-static void put_line(lilac_text *out, lilac_explanation *e, uint32_t file, uint32_t line,
+/* The operations of each line, in lists by their indices plus 1. */
+typedef struct line_index {
+    uint32_t file, first, last; /* lines with operations */
+    uint32_t *head, *tail;      /* by line, from `first` on; 0: none */
+    uint32_t *next;             /* by index of the operation */
+} line_index;
+
+static void make_index(line_index *index, lilac_explanation *e, uint32_t file) {
+    uint32_t *lines = lilac_arena_array(e->arena, uint32_t, e->count + 1);
+    *index = (line_index){.file = file, .first = UINT32_MAX};
+    for (uint32_t i = 0; i < e->count; i++) {
+        lines[i] = line_of(e, file, i);
+        if (lines[i] > 0) {
+            index->first = min_u32(index->first, lines[i]);
+            index->last = max_u32(index->last, lines[i]);
+        }
+    }
+    const uint32_t count = index->last >= index->first ? index->last - index->first + 1 : 0;
+    index->head = lilac_arena_array(e->arena, uint32_t, count + 1);
+    index->tail = lilac_arena_array(e->arena, uint32_t, count + 1);
+    index->next = lilac_arena_array(e->arena, uint32_t, e->count + 1);
+    for (uint32_t i = 0; i < e->count; i++) {
+        if (lines[i] == 0) {
+            continue;
+        }
+        const uint32_t at = lines[i] - index->first;
+        *(index->tail[at] > 0 ? &index->next[index->tail[at] - 1] : &index->head[at]) = i + 1;
+        index->tail[at] = i + 1;
+    }
+}
+
+/* The first operation of a line; 0: it has none. */
+static uint32_t first_of(const line_index *index, uint32_t line) {
+    return line >= index->first && line <= index->last ? index->head[line - index->first] : 0;
+}
+
+static void put_line(lilac_text *out, lilac_explanation *e, const line_index *index, uint32_t line,
                      bool why) {
+    const uint32_t file = index->file;
     lilac_explain_counts rest = {0};
     uint32_t others = 0;
     put_margin(out, line);
@@ -184,10 +221,8 @@ static void put_line(lilac_text *out, lilac_explanation *e, uint32_t file, uint3
         lilac_text_put(out, text, strcspn(text, "\n"));
     }
     lilac_text_char(out, '\n');
-    for (uint32_t i = 0; i < e->count; i++) {
-        if (line_of(e, file, i) != line) {
-            continue;
-        }
+    for (uint32_t k = first_of(index, line); k > 0; k = index->next[k - 1]) {
+        const uint32_t i = k - 1;
         if (is_shown(e, i) || why) {
             put_operation(out, e, i, why);
         } else {
@@ -223,27 +258,19 @@ static bool refuse_line(lilac_explanation *e, uint32_t file, uint32_t line) {
 }
 
 bool lilac_explain_text(lilac_text *out, lilac_explanation *e, const lilac_explain_view *view) {
+    line_index index;
     const uint32_t file = main_file(e);
-    uint32_t first = UINT32_MAX, last = 0;
-    bool found = view->line == 0;
-    for (uint32_t i = 0; i < e->count; i++) {
-        const uint32_t line = line_of(e, file, i);
-        found |= line == view->line;
-        if (line > 0) {
-            first = min_u32(first, line);
-            last = max_u32(last, line);
-        }
-    }
-    if (!found) {
+    make_index(&index, e, file);
+    if (view->line > 0 && first_of(&index, view->line) == 0) {
         return refuse_line(e, file, view->line);
     }
     put_title(out, e, file);
     if (view->line > 0) {
-        put_line(out, e, file, view->line, true);
+        put_line(out, e, &index, view->line, true);
         return true;
     }
-    for (uint32_t line = first; line <= last; line++) {
-        put_line(out, e, file, line, false);
+    for (uint32_t line = index.first; line <= index.last; line++) {
+        put_line(out, e, &index, line, false);
     }
     lilac_text_char(out, '\n');
     explain_budget_text(out, e);
