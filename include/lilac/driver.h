@@ -27,6 +27,13 @@ typedef enum lilac_stage {
     LILAC_STAGE_COUNT
 } lilac_stage;
 
+/* A layout for the operation of a line, to be compared with the one that the engine chooses. */
+typedef struct lilac_forced_layout {
+    const char *file;   /* of the user's program; NULL: the text that is compiled */
+    uint32_t line;      /* of an access to global memory, a reduction, a scan or a gather */
+    const char *layout; /* "#ttg.blocked<{…}>" */
+} lilac_forced_layout;
+
 typedef struct lilac_options {
     /* The attributes of a module with layouts ("ttg.num-warps", "ttg.num-ctas", ttg.target) must
      * agree with the fields given here. A field that is NULL or 0 is that of the module, or, if the
@@ -42,7 +49,9 @@ typedef struct lilac_options {
     bool number_operations;   /* before lowering: see lilac_operation_number */
     bool comments, line_info; /* of the PTX */
     uint32_t newest_ptx;      /* the newest PTX ISA version allowed, times ten; 0: any */
-    bool no_contraction;      /* do not contract products and sums to fused multiply-adds */
+    const lilac_forced_layout *forced; /* `forced_count` of them */
+    uint32_t forced_count;
+    bool no_contraction; /* do not contract products and sums to fused multiply-adds */
     struct lilac_lowered_plans *plans; /* of the operations, appended (lower.h); or NULL */
     bool keep_subnormals; /* f32 exp2, sqrt and rsqrt do not flush subnormals to zero */
 } lilac_options;
@@ -77,7 +86,8 @@ typedef struct lilac_compilation {
  * `unknown-pass` (print_after, stop_after or skip names none), `pass-order` (a skipped pass
  * produces the IR of a later one), `invalid-target` (a launch shape that the device does not have,
  * or a module for another launch shape or device), `no-kernel` (no public function has a body),
- * `unknown-kernel` (no kernel has the name that the options give). Those of lilac_ptx_write:
+ * `unknown-kernel` (no kernel has the name that the options give), `forced-layout` (a layout of the options is
+ * not one of the tensor, or no operation of its line chooses a layout). Those of lilac_ptx_write:
  * `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);

@@ -163,6 +163,10 @@ LILAC_API const char *lilac_explain_file(const lilac_explanation *explanation, u
 LILAC_API void lilac_explain_add_text(lilac_explanation *explanation, uint32_t index,
                                       const char *bytes, size_t length);
 
+/* The file whose lines are shown: that of the kernel's operations, if its contents are known; otherwise 0, the
+ * text that was compiled. */
+LILAC_API uint32_t lilac_explain_main_file(const lilac_explanation *explanation);
+
 /* ---- output ------------------------------------------------------------------------------ */
 
 typedef struct lilac_explain_view {

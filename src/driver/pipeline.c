@@ -18,6 +18,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
+#include "forced_layouts.h"
 #include "provenance.h"
 #include "target.h"
 
@@ -99,7 +100,8 @@ static bool read_source(pipeline *run) {
     return run->result->tile != NULL &&
            (run->options->kernel == NULL ||
             lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
-           lilac_target_take(&run->result->target, run->result->tile, run->source);
+           lilac_target_take(&run->result->target, run->result->tile, run->source) &&
+           lilac_force_layouts(run->result->tile, run->source, run->options, &run->result->target);
 }
 
 static bool verify_source(pipeline *run) {

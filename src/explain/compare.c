@@ -32,9 +32,9 @@ static void put_plans(lilac_text *out, const lilac_explanation *a, const lilac_e
         sum_plans(a, (lilac_tile_opcode)code, &counts[0], &clocks[0]);
         sum_plans(b, (lilac_tile_opcode)code, &counts[1], &clocks[1]);
         if (counts[0] != counts[1] || clocks[0] != clocks[1]) {
-            lilac_text_printf(out, "  %-28s %5u: %6.1f c. %5u: %6.1f c.\n",
-                              lilac_tile_op_info_get((lilac_tile_opcode)code)->name, counts[0],
-                              clocks[0], counts[1], clocks[1]);
+            lilac_text_printf(out, "  clocks of %u and %u %s:", counts[0], counts[1],
+                              lilac_tile_op_info_get((lilac_tile_opcode)code)->name);
+            lilac_text_printf(out, " %.1f and %.1f\n", clocks[0], clocks[1]);
         }
     }
 }
@@ -54,7 +54,10 @@ void lilac_explain_compare(lilac_text *out, lilac_explanation *base, lilac_expla
     put_row(out, "resident_blocks", a->resident_blocks, b->resident_blocks);
     put_row(out, "resident_warps", a->resident_warps, b->resident_warps);
     for (uint32_t r = 0; r < LILAC_EXPLAIN_ROOF_COUNT; r++) {
-        put_row(out, lilac_explain_roof_name((lilac_explain_roof)r), a->clocks[r], b->clocks[r]);
+        lilac_text name = {0};
+        lilac_text_printf(&name, "clocks, %s", lilac_explain_roof_name((lilac_explain_roof)r));
+        put_row(out, lilac_text_get(&name), a->clocks[r], b->clocks[r]);
+        lilac_text_clear(&name);
     }
     put_plans(out, base, other);
     put_row(out, "predicted, us", 1e6 * a->seconds, 1e6 * b->seconds);

@@ -25,12 +25,12 @@ static bool compile(lilac_explanation *e) {
     options.stop_after = NULL;
     options.number_operations = true;
     options.plans = &e->lowered;
-    if (!lilac_compile(&e->compilation, e->context, e->source, &options)) {
-        return false;
-    }
-    if (e->compilation.tile == NULL) {
+    if (lilac_source_is_simt(e->context, e->source)) {
         lilac_error(e->context, (lilac_position){e->source, 0}, 0, "no-operations",
                     "this is SIMT text; only kernels of tile operations are explained");
+        return false;
+    }
+    if (!lilac_compile(&e->compilation, e->context, e->source, &options)) {
         return false;
     }
     const lilac_ptx_options ptx = {.comments = options.comments,

@@ -105,12 +105,11 @@ static void put_side(lilac_text *out, lilac_explanation *e, const lilac_tile_op 
         lilac_text_printf(out, " in %s\n", explain_layout_name(e, own));
         return;
     }
-    uint32_t file, line, column;
-    lilac_text_printf(out, " for %u %s", explain_number_of(e, anchor),
-                      lilac_tile_op_info_get(anchor->code)->name);
-    if (explain_place(e, anchor, &file, &line, &column)) {
-        lilac_text_printf(out, " of line %u", line);
-    } else if (explain_input(e, anchor, &line, &column)) {
+    const uint32_t number_of = explain_number_of(e, anchor);
+    lilac_text_printf(out, " for %u %s", number_of, lilac_tile_op_info_get(anchor->code)->name);
+    const uint32_t line =
+        number_of > 0 ? explain_line(e, lilac_explain_main_file(e), number_of - 1) : 0;
+    if (line > 0) {
         lilac_text_printf(out, " of line %u", line);
     }
     lilac_text_puts(out, ": ");

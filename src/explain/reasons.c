@@ -22,6 +22,7 @@ static bool passes_on(const lilac_tile_op *op) {
     case LILAC_TILE_OP_TT_MAKE_RANGE:
     case LILAC_TILE_OP_ARITH_CONSTANT:
     case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+    case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT:
         return true;
     default:
         return (lilac_tile_op_info_get(op->code)->traits &
@@ -47,8 +48,13 @@ const lilac_tile_op *explain_producer(const lilac_tile_value *value) {
         if (!passes_on(op)) {
             return op;
         }
-        if (op->code == LILAC_TILE_OP_SCF_FOR) {
-            value = lilac_tile_next(op, value->index);
+        if (op->code == LILAC_TILE_OP_SCF_FOR || op->code == LILAC_TILE_OP_SCF_IF) {
+            value = op->code == LILAC_TILE_OP_SCF_FOR ? lilac_tile_next(op, value->index)
+                                                      : lilac_tile_yielded(op, 0, value->index);
+            continue;
+        }
+        if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT) {
+            value = op->operands[value->index].value;
             continue;
         }
         const lilac_tile_value *next = NULL;
@@ -127,15 +133,10 @@ bool explain_access_in(lilac_explanation *e, const lilac_tile_op *op, const lila
     return true;
 }
 
-static void put_access(lilac_text *out, const lilac_plan_global_access *own,
-                       const lilac_plan_global_access *other) {
-    lilac_text_printf(out,
-                      "in its layout it moves %u bytes per thread and instruction, %llu sectors, "
-                      "%.1f clocks; in the other one %u bytes, %llu sectors, %.1f clocks",
-                      own->element_bytes << own->vector_bits,
-                      (unsigned long long)own->counts.sectors, (double)own->cycles / 16,
-                      other->element_bytes << other->vector_bits,
-                      (unsigned long long)other->counts.sectors, (double)other->cycles / 16);
+static void put_access(lilac_text *out, const lilac_plan_global_access *a) {
+    lilac_text_printf(out, "%u bytes per thread, %llu sectors, %.1f clocks",
+                      a->element_bytes << a->vector_bits, (unsigned long long)a->counts.sectors,
+                      (double)a->cycles / 16);
 }
 
 static const char *fixed_reason(const lilac_tile_op *op, bool makes) {
@@ -167,11 +168,17 @@ static const char *fixed_reason(const lilac_tile_op *op, bool makes) {
 void explain_reason(lilac_text *out, lilac_explanation *e, const lilac_tile_op *anchor,
                     const lilac_layout *own, const lilac_layout *other, bool makes) {
     lilac_plan_global_access here, there;
-    if (explain_access_in(e, anchor, own, &here) && explain_access_in(e, anchor, other, &there)) {
-        put_access(out, &here, &there);
+    const lilac_tile_type *type = accessed(anchor);
+    if (type == NULL || !explain_access_in(e, anchor, type->layout, &here)) {
+        lilac_text_puts(out, fixed_reason(anchor, makes));
         return;
     }
-    lilac_text_puts(out, fixed_reason(anchor, makes));
+    put_access(out, &here);
+    /* the layouts are of the accessed tensor only where no transpose or reshape is between */
+    if (type->layout == own && explain_access_in(e, anchor, other, &there)) {
+        lilac_text_puts(out, "; in the other layout ");
+        put_access(out, &there);
+    }
 }
 
 /* ---- what was not chosen ------------------------------------------------------------------ */

@@ -14,8 +14,7 @@ enum { MARGIN = 5 };
 
 /* ---- what is on a line --------------------------------------------------------------------- */
 
-/* The file whose lines are shown: that of the kernel, if its text is known; else what was compiled. */
-static uint32_t main_file(const lilac_explanation *e) {
+uint32_t lilac_explain_main_file(const lilac_explanation *e) {
     lilac_name name;
     uint32_t line, column, votes[8] = {0}, best = 0;
     if (lilac_location_file(e->context, e->function->location, &name, &line, &column)) {
@@ -38,7 +37,7 @@ static uint32_t main_file(const lilac_explanation *e) {
     return best;
 }
 
-static uint32_t line_of(const lilac_explanation *e, uint32_t file, uint32_t index) {
+uint32_t explain_line(const lilac_explanation *e, uint32_t file, uint32_t index) {
     uint32_t at, line, column;
     const lilac_tile_op *op = e->operations[index].op;
     if (file == 0) {
@@ -134,8 +133,11 @@ static void put_operation(lilac_text *out, lilac_explanation *e, uint32_t index,
         put_event(out, &event);
     }
     put_loop(out, e, index + 1);
+    if (e->plans[index].count == 0 && why) {
+        lilac_text_printf(out, "%llu instructions", (unsigned long long)o->counts.instructions);
+    }
     lilac_text_char(out, '\n');
-    if (e->plans[index].count > 0) {
+    if (e->plans[index].count > 0 || why) {
         put_result_layouts(out, e, o->op);
     }
     if (o->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
@@ -185,7 +187,7 @@ static void make_index(line_index *index, lilac_explanation *e, uint32_t file) {
     uint32_t *lines = lilac_arena_array(e->arena, uint32_t, e->count + 1);
     *index = (line_index){.file = file, .first = UINT32_MAX};
     for (uint32_t i = 0; i < e->count; i++) {
-        lines[i] = line_of(e, file, i);
+        lines[i] = explain_line(e, file, i);
         if (lines[i] > 0) {
             index->first = min_u32(index->first, lines[i]);
             index->last = max_u32(index->last, lines[i]);
@@ -259,7 +261,7 @@ static bool refuse_line(lilac_explanation *e, uint32_t file, uint32_t line) {
 
 bool lilac_explain_text(lilac_text *out, lilac_explanation *e, const lilac_explain_view *view) {
     line_index index;
-    const uint32_t file = main_file(e);
+    const uint32_t file = lilac_explain_main_file(e);
     make_index(&index, e, file);
     if (view->line > 0 && first_of(&index, view->line) == 0) {
         return refuse_line(e, file, view->line);

@@ -11,6 +11,8 @@ void explain_plan_line(lilac_text *out, lilac_explanation *e, uint32_t index,
 void explain_reason_text(lilac_text *out, lilac_explanation *e, uint32_t index);
 /* The plans that were not chosen, with their prices. */
 void explain_alternatives_text(lilac_text *out, lilac_explanation *e, uint32_t index);
+/* The line of an operation in a file; 0: it is not in it. (text.c) */
+uint32_t explain_line(const lilac_explanation *e, uint32_t file, uint32_t index);
 void explain_budget_text(lilac_text *out, const lilac_explanation *e);
 
 #endif

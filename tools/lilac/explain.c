@@ -61,26 +61,51 @@ static void clear_arguments(explain_job *job) {
 
 /* ---- changes ------------------------------------------------------------------------------- */
 
+typedef struct changed_options {
+    lilac_explain_options options;
+    lilac_forced_layout forced;
+} changed_options;
+
+/* "12 layout=#ttg.blocked<{…}>": of the file whose lines are shown. False: another form. */
+static bool read_layout(changed_options *to, const char *text, const lilac_explanation *base) {
+    char *end;
+    const unsigned long line = strtoul(text, &end, 10);
+    if (end == text || strncmp(end, " layout=", 8) != 0 || line > UINT32_MAX) {
+        return false;
+    }
+    const uint32_t file = lilac_explain_main_file(base);
+    to->forced = (lilac_forced_layout){.file = file > 0 ? lilac_explain_file(base, file) : NULL,
+                                       .line = (uint32_t)line,
+                                       .layout = end + 8};
+    to->options.compile.forced = &to->forced;
+    to->options.compile.forced_count = 1;
+    return true;
+}
+
 /* "num_warps=8": another value of an option. */
-static int apply_change(const subcommand *command, const char *change, lilac_explain_options *to) {
+static int read_change(const subcommand *command, changed_options *to, const char *text,
+                       const lilac_explanation *base) {
     static const char *const names[] = {"num_warps", "num_stages", "num_ctas"};
-    uint32_t *const fields[] = {&to->compile.target.num_warps, &to->compile.target.num_stages,
-                                &to->compile.target.num_ctas};
-    const size_t length = strcspn(change, "=");
+    lilac_target *target = &to->options.compile.target;
+    uint32_t *const fields[] = {&target->num_warps, &target->num_stages, &target->num_ctas};
+    const size_t length = strcspn(text, "=");
     for (uint32_t i = 0; i < 3; i++) {
         uint64_t value;
-        if (strlen(names[i]) == length && memcmp(names[i], change, length) == 0) {
-            if (change[length] != '=' || !read_number(change + length + 1, 1024, &value) ||
-                value == 0) {
-                return usage_error(command, "--what-if %s: expected a number, as %s=8", change,
-                                   names[i]);
-            }
-            *fields[i] = (uint32_t)value;
-            return -1;
+        if (strlen(names[i]) != length || memcmp(names[i], text, length) != 0) {
+            continue;
         }
+        if (text[length] != '=' || !read_number(text + length + 1, 1024, &value) || value == 0) {
+            return usage_error(command, "--what-if %s: expected a number, as %s=8", text, names[i]);
+        }
+        *fields[i] = (uint32_t)value;
+        return -1;
     }
-    return usage_error(command, "--what-if '%s': expected num_warps=N, num_stages=N or num_ctas=N",
-                       change);
+    return read_layout(to, text, base)
+               ? -1
+               : usage_error(command,
+                             "--what-if '%s': expected num_warps=N, num_stages=N, num_ctas=N or "
+                             "'LINE layout=#ttg…'",
+                             text);
 }
 
 /* ---- output -------------------------------------------------------------------------------- */
@@ -139,12 +164,12 @@ static int explain_changes(const subcommand *command, const explain_job *job,
                            lilac_context *context, uint32_t source, lilac_explanation *base) {
     int status = STATUS_DONE;
     for (uint32_t i = 0; i < job->changes.count && status == STATUS_DONE; i++) {
-        lilac_explain_options options = job->options;
-        status = apply_change(command, job->changes.list[i], &options);
+        changed_options changed = {.options = job->options};
+        status = read_change(command, &changed, job->changes.list[i], base);
         if (status >= 0) {
             return status;
         }
-        lilac_explanation *other = lilac_explain(context, source, &options);
+        lilac_explanation *other = lilac_explain(context, source, &changed.options);
         status = other != NULL && print_change(job, base, other, job->changes.list[i])
                      ? STATUS_DONE
                      : STATUS_REFUSED;
@@ -214,9 +239,11 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
          "only this line: each plan step by step, and the plans that\n"
          "were not chosen with their prices"},
         {"--what-if", NULL, OPTION_TEXTS, &job.changes, "CHANGE",
-         "compile the kernel with a change, num_warps=N, num_stages=N\n"
-         "or num_ctas=N, and print what differs; may be given more\n"
-         "than once: each change is compared with the kernel as it is"},
+         "compile the kernel with a change, and print what differs:\n"
+         "num_warps=N, num_stages=N, num_ctas=N, or a layout for the\n"
+         "access, reduction, scan or gather of a line, as\n"
+         "'12 layout=#ttg.blocked<{…}>'; may be given more than once:\n"
+         "each change is compared with the kernel as it is"},
         {"--grid", NULL, OPTION_TEXT, &job.grid, "X[,Y[,Z]]",
          "the blocks of the launch: for trip counts and the\npredicted time"},
         {"--arg", NULL, OPTION_TEXTS, &job.arguments, "NAME=VALUE",
