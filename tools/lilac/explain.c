@@ -1,4 +1,5 @@
 /* lilac explain: what became of each line of a kernel, why, and at what cost. */
+#include "explain_texts.h"
 #include "launch.h"
 
 #include <stdio.h>
@@ -110,25 +111,6 @@ static int read_change(const subcommand *command, changed_options *to, const cha
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-/* The contents of the files that locations name, if they are on this machine. */
-static void add_texts(lilac_explanation *e) {
-    for (uint32_t f = 1; lilac_explain_file(e, f) != NULL; f++) {
-        lilac_text text;
-        FILE *file = fopen(lilac_explain_file(e, f), "rb");
-        if (file == NULL) {
-            continue;
-        }
-        char buffer[4096];
-        lilac_text_init(&text);
-        for (size_t n; (n = fread(buffer, 1, sizeof buffer, file)) > 0;) {
-            lilac_text_put(&text, buffer, n);
-        }
-        fclose(file);
-        lilac_explain_add_text(e, f, lilac_text_get(&text), text.length);
-        lilac_text_clear(&text);
-    }
-}
-
 static bool print_one(const explain_job *job, lilac_explanation *e) {
     lilac_text text;
     lilac_text_init(&text);
@@ -185,7 +167,7 @@ static int explain_file(const subcommand *command, explain_job *job) {
     read_arguments(job);
     lilac_explanation *e = source != 0 ? lilac_explain(context, source, &job->options) : NULL;
     if (e != NULL) {
-        add_texts(e);
+        explain_add_texts(e);
         status = job->changes.count > 0 ? explain_changes(command, job, context, source, e)
                  : print_one(job, e)    ? STATUS_DONE
                                         : STATUS_REFUSED;
