@@ -34,6 +34,13 @@ typedef struct lilac_forced_layout {
     const char *layout; /* "#ttg.blocked<{…}>" */
 } lilac_forced_layout;
 
+/* A promise about a parameter, as tt.divisibility makes it: a pointer is a multiple of `divisor` bytes, an integer one
+ * of `divisor`. */
+typedef struct lilac_assumed_divisor {
+    const char *parameter;
+    uint32_t divisor; /* a power of two */
+} lilac_assumed_divisor;
+
 typedef struct lilac_options {
     /* The attributes of a module with layouts ("ttg.num-warps", "ttg.num-ctas", ttg.target) must
      * agree with the fields given here. A field that is NULL or 0 is that of the module, or, if the
@@ -51,6 +58,8 @@ typedef struct lilac_options {
     uint32_t newest_ptx;      /* the newest PTX ISA version allowed, times ten; 0: any */
     const lilac_forced_layout *forced; /* `forced_count` of them */
     uint32_t forced_count;
+    const lilac_assumed_divisor *divisors; /* `divisor_count` of them */
+    uint32_t divisor_count;
     bool no_contraction; /* do not contract products and sums to fused multiply-adds */
     struct lilac_lowered_plans *plans; /* of the operations, appended (lower.h); or NULL */
     bool keep_subnormals; /* f32 exp2, sqrt and rsqrt do not flush subnormals to zero */
@@ -87,7 +96,7 @@ typedef struct lilac_compilation {
  * produces the IR of a later one), `invalid-target` (a launch shape that the device does not have,
  * or a module for another launch shape or device), `no-kernel` (no public function has a body),
  * `unknown-kernel` (no kernel has the name that the options give), `forced-layout` (a layout of the options is
- * not one of the tensor, or no operation of its line chooses a layout). Those of lilac_ptx_write:
+ * not one of the tensor, or no operation of its line chooses a layout), `unknown-argument` (no parameter has the name of an assumed divisor). Those of lilac_ptx_write:
  * `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);

@@ -102,6 +102,7 @@ typedef struct lilac_explain_options {
     bool advice;        /* compile variants, and report those that are predicted faster */
 } lilac_explain_options;
 
+/* Sets the defaults: those of lilac_options_init, no launch, no registers given. */
 LILAC_API void lilac_explain_options_init(lilac_explain_options *options);
 
 /* What bounds a kernel. */
@@ -117,6 +118,7 @@ typedef enum lilac_explain_roof {
     LILAC_EXPLAIN_ROOF_COUNT
 } lilac_explain_roof;
 
+/* "memory", "latency", … */
 LILAC_API const char *lilac_explain_roof_name(lilac_explain_roof roof);
 
 typedef struct lilac_explain_budget {

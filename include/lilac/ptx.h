@@ -45,13 +45,14 @@ typedef struct lilac_ptx_origin {
     lilac_location location;
 } lilac_ptx_origin;
 
-/* The locations of the code, by growing offset. lilac_ptx_origins_clear frees it. */
+/* The locations of the code, by growing offset. */
 typedef struct lilac_ptx_origins {
     lilac_ptx_origin *list;
     uint32_t count, capacity;
 } lilac_ptx_origins;
 
-LILAC_API void lilac_ptx_origins_clear(lilac_ptx_origins *places);
+/* Frees the list. */
+LILAC_API void lilac_ptx_origins_clear(lilac_ptx_origins *origins);
 
 typedef struct lilac_ptx_options {
     bool comments;  /* source places and parameters' names as comments */

@@ -348,12 +348,13 @@ typedef struct lilac_sim_site {
 } lilac_sim_site;
 
 /* The sites of a kernel: each instruction that the simulator executes as a step of its own, in
- * program order. Cluster barriers are not counted by site. lilac_sim_profile_clear frees it. */
+ * program order. Cluster barriers are not counted by site. */
 typedef struct lilac_sim_profile {
     lilac_sim_site *sites;
     uint32_t count;
 } lilac_sim_profile;
 
+/* Frees the sites. */
 LILAC_API void lilac_sim_profile_clear(lilac_sim_profile *profile);
 
 /* Runs a launch. False: it was refused, or a block trapped. Then diagnostics have the reason (the

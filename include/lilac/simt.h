@@ -319,8 +319,9 @@ typedef struct lilac_simt_bulk_payload {
 
 /* What of a tensor map is known when the kernel is compiled (tensor_map.h). All element strides are 1. */
 typedef struct lilac_simt_tensor_map_payload {
-    uint8_t element, swizzle, fill; /* lilac_tensor_element, lilac_tensor_swizzle, lilac_tensor_fill */
-    uint16_t box[5];                /* elements; of dimensions that the map does not have: 0 */
+    uint8_t element, swizzle,
+        fill;        /* lilac_tensor_element, lilac_tensor_swizzle, lilac_tensor_fill */
+    uint16_t box[5]; /* elements; of dimensions that the map does not have: 0 */
 } lilac_simt_tensor_map_payload;
 
 union lilac_simt_payload {
@@ -398,8 +399,8 @@ typedef struct lilac_simt_kernel {
     uint32_t num_warps, num_ctas;
     uint32_t shared_bytes;
     uint32_t scratch_bytes; /* of global memory for each program (global_scratch); 0: none */
-    uint32_t min_blocks; /* minimum of resident blocks (.minnctapersm); 0: none */
-    bool no_contraction; /* fmul and fadd must not be contracted to ffma */
+    uint32_t min_blocks;    /* minimum of resident blocks (.minnctapersm); 0: none */
+    bool no_contraction;    /* fmul and fadd must not be contracted to ffma */
     lilac_simt_body *body;
     lilac_simt_value_info *values; /* values[v], v < value_count; grows, do not keep */
     uint32_t value_count;          /* one more than the last value */
@@ -763,8 +764,10 @@ typedef struct lilac_simt_evaluation {
     uint8_t *state;
 } lilac_simt_evaluation;
 
+/* Allocates the tables by value; clear frees them. */
 LILAC_API void lilac_simt_evaluation_init(lilac_simt_evaluation *evaluation,
                                           const lilac_simt_kernel *kernel);
+/* Frees the tables. */
 LILAC_API void lilac_simt_evaluation_clear(lilac_simt_evaluation *evaluation);
 /* Sets an argument of a body. */
 LILAC_API void lilac_simt_evaluation_set(lilac_simt_evaluation *evaluation, lilac_simt_value value,

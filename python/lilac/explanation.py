@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 
 from . import _core
 from .compiler import _KEEP_SUBNORMALS, _LINE_INFO, _NO_CONTRACTION, Kernel, Source, Text, count, source_of
-from .errors import CompilationError, diagnostics_of
+from .errors import CompilationError, Error, diagnostics_of
 
 Grid = Union[int, Sequence[int]]
 
@@ -62,17 +62,26 @@ class Explanation(_Pages):
         return str(_explain(self._source, self._launch, count("line", line), None)[0])
 
     def what_if(self, *, num_warps: Optional[int] = None, num_ctas: Optional[int] = None,
-                num_stages: Optional[int] = None, layout: Optional[tuple[int, str]] = None) -> Change:
-        """Compiles the kernel with other options, or with a layout (line, "#ttg.blocked<{…}>") for the access,
-        reduction, scan or gather of a line, and compares. Raises CompilationError where the kernel then does not
-        compile."""
+                num_stages: Optional[int] = None, layout: Optional[tuple[int, str]] = None,
+                divisibility: Optional[Mapping[str, int]] = None) -> Change:
+        """Compiles the kernel with a change, and compares.
+
+        num_warps, num_ctas, num_stages: other options.
+        layout: (line, "#ttg.blocked<{…}>"): a layout for the access, reduction, scan or gather of a line.
+        divisibility: promises about parameters, powers of two by name: pointers are multiples of so many bytes.
+
+        Raises CompilationError where the kernel then does not compile."""
         given = {"num_warps": num_warps, "num_ctas": num_ctas, "num_stages": num_stages}
         words = [f"{name}={value}" for name, value in given.items() if value is not None]
         line, text = (0, None) if layout is None else (count("line", layout[0]), str(layout[1]))
         if layout is not None:
             words.append(f"{line} layout={text}")
+        divisors = [(str(name), count("divisibility", value)) for name, value in (divisibility or {}).items()]
+        if any(value & (value - 1) for _, value in divisors):
+            raise Error("divisibility is a power of two")
+        words += [f"{name} divisibility={value}" for name, value in divisors]
         numbers = tuple(count(name, value) for name, value in given.items())
-        return Change(*_explain(self._source, self._launch, 0, (*numbers, line, text, " ".join(words))))
+        return Change(*_explain(self._source, self._launch, 0, (*numbers, line, text, ", ".join(words), divisors)))
 
     def __repr__(self) -> str:
         facts = self.json

@@ -5,10 +5,12 @@
  *       → (None, [diagnostics as JSON], [diagnostics as text])  refused
  *
  * grid: three numbers, 0 where it is not known. arguments: [(name, bits)]. line: only this line, or 0. change: None,
- * or (num_warps, num_ctas, num_stages, line, layout, words): what differs with other options (0: the same) and with a
- * layout that is forced on the operation of a line (0: none). lilac/explanation.py describes them. */
+ * or (num_warps, num_ctas, num_stages, line, layout, words, divisors): what differs with other options (0: the same), with a
+ * layout that is forced on the operation of a line (0: none), and with promises about parameters, [(name, divisor)]. lilac/explanation.py describes them. */
 #include "explain_texts.h"
 #include "module.h"
+
+enum { MOST_DIVISORS = 64 };
 
 typedef struct job {
     const char *text, *file;
@@ -19,6 +21,8 @@ typedef struct job {
     /* of a change; NULL: none */
     const char *words, *layout;
     unsigned launch[3], line;
+    lilac_assumed_divisor divisors[MOST_DIVISORS];
+    uint32_t divisor_count;
     lilac_context *context;
     bool good;
     lilac_text out, json;
@@ -36,6 +40,8 @@ static bool explain_change(job *work, uint32_t source, lilac_explanation *base) 
     target->num_stages = work->launch[2] != 0 ? work->launch[2] : target->num_stages;
     options.compile.forced = &forced;
     options.compile.forced_count = work->line != 0;
+    options.compile.divisors = work->divisors;
+    options.compile.divisor_count = work->divisor_count;
     lilac_explanation *other = lilac_explain(work->context, source, &options);
     if (other != NULL) {
         lilac_explain_compare(&work->out, base, other, work->words);
@@ -103,9 +109,25 @@ static bool read_arguments(job *work, PyObject *list) {
 }
 
 static bool read_change(job *work, PyObject *change) {
-    return change == Py_None ||
-           PyArg_ParseTuple(change, "IIIIzs", &work->launch[0], &work->launch[1], &work->launch[2],
-                            &work->line, &work->layout, &work->words);
+    PyObject *divisors = NULL;
+    if (change == Py_None)
+        return true;
+    if (!PyArg_ParseTuple(change, "IIIIzsO", &work->launch[0], &work->launch[1], &work->launch[2],
+                          &work->line, &work->layout, &work->words, &divisors))
+        return false;
+    const Py_ssize_t count = PyList_Size(divisors);
+    if (count < 0 || count > MOST_DIVISORS) {
+        PyErr_Format(input_error, "promises about at most %d parameters", MOST_DIVISORS);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *pair = PyList_GetItem(divisors, i);
+        if (pair == NULL ||
+            !PyArg_ParseTuple(pair, "sI", &work->divisors[i].parameter, &work->divisors[i].divisor))
+            return false;
+    }
+    work->divisor_count = (uint32_t)count;
+    return true;
 }
 
 static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {

@@ -18,7 +18,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
-#include "forced_layouts.h"
+#include "changes.h"
 #include "provenance.h"
 #include "target.h"
 
@@ -101,6 +101,7 @@ static bool read_source(pipeline *run) {
            (run->options->kernel == NULL ||
             lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
            lilac_target_take(&run->result->target, run->result->tile, run->source) &&
+           lilac_assume_divisors(run->result->tile, run->source, run->options) &&
            lilac_force_layouts(run->result->tile, run->source, run->options, &run->result->target);
 }
 

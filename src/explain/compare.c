@@ -32,9 +32,15 @@ static void put_plans(lilac_text *out, const lilac_explanation *a, const lilac_e
         sum_plans(a, (lilac_tile_opcode)code, &counts[0], &clocks[0]);
         sum_plans(b, (lilac_tile_opcode)code, &counts[1], &clocks[1]);
         if (counts[0] != counts[1] || clocks[0] != clocks[1]) {
-            lilac_text_printf(out, "  clocks of %u and %u %s:", counts[0], counts[1],
-                              lilac_tile_op_info_get((lilac_tile_opcode)code)->name);
-            lilac_text_printf(out, " %.1f and %.1f\n", clocks[0], clocks[1]);
+            lilac_text t = {0};
+            lilac_text_printf(&t, "%s, %u", lilac_tile_op_info_get((lilac_tile_opcode)code)->name,
+                              counts[0]);
+            if (counts[1] != counts[0]) {
+                lilac_text_printf(&t, " and %u", counts[1]);
+            }
+            lilac_text_printf(out, "  clocks of %s: %.1f and %.1f\n", lilac_text_get(&t), clocks[0],
+                              clocks[1]);
+            lilac_text_clear(&t);
         }
     }
 }

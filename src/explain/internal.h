@@ -141,6 +141,10 @@ bool explain_access_in(lilac_explanation *e, const lilac_tile_op *op, const lila
 void explain_reason(lilac_text *out, lilac_explanation *e, const lilac_tile_op *anchor,
                     const lilac_layout *own, const lilac_layout *other, bool makes);
 
+/* What bounds the vectors of an access to global memory: consecutive elements, alignment, the mask; one line. False:
+ * another operation. */
+bool explain_vector_limits(lilac_text *out, lilac_explanation *e, uint32_t index);
+
 enum { EXPLAIN_MOST_ALTERNATIVES = 8 };
 
 /* A plan that was not chosen. */

@@ -120,6 +120,17 @@ static void put_reason(lilac_text *out, lilac_explanation *e, const lilac_tile_o
     lilac_text_char(out, '}');
 }
 
+static void put_limits(lilac_text *out, lilac_explanation *e, uint32_t index) {
+    lilac_text text = {0};
+    lilac_text_puts(out, ", \"vector_limits\": ");
+    if (explain_vector_limits(&text, e, index)) {
+        text.bytes[--text.length] = '\0';
+        explain_json_text(out, &text);
+    } else {
+        lilac_text_puts(out, "null");
+    }
+}
+
 static void put_alternative(lilac_text *out, const explain_alternative *a) {
     lilac_text_puts(out, "{\"name\": ");
     explain_json_string(out, a->name);
@@ -216,6 +227,7 @@ void explain_json_operations(lilac_text *out, lilac_explanation *e) {
         lilac_text_printf(out, ", \"cycles\": %.1f", (double)o->cycles / 16);
         put_plans(out, e, i);
         put_reason(out, e, o->op);
+        put_limits(out, e, i);
         put_alternatives(out, e, i);
         lilac_text_puts(out, ", \"ptx\": [");
         for (const char *separator = ""; next < ranges && list[next].number == i + 1; next++) {

@@ -139,6 +139,34 @@ static void put_access(lilac_text *out, const lilac_plan_global_access *a) {
                       (double)a->cycles / 16);
 }
 
+/* Runs of consecutive elements in global memory end where the pointers do not follow each other, where they are
+ * less aligned, or where the mask changes. */
+bool explain_vector_limits(lilac_text *out, lilac_explanation *e, uint32_t index) {
+    const lilac_tile_op *op = e->operations[index].op;
+    const lilac_tile_type *type = accessed(op);
+    const bool has_mask = op->code == LILAC_TILE_OP_TT_LOAD || op->code == LILAC_TILE_OP_TT_STORE;
+    const lilac_tile_value *mask =
+        has_mask ? lilac_tile_operand(op, op->code == LILAC_TILE_OP_TT_LOAD ? 1 : 2) : NULL;
+    if (type == NULL || !lilac_tile_is_tensor(type)) {
+        return false;
+    }
+    const lilac_axis_facts *facts = lilac_axis_facts_of(explain_facts(e), op->operands[0].value);
+    uint32_t dim = 0;
+    for (uint32_t d = 1; d < type->rank; d++) {
+        dim = facts->contiguity[d] > facts->contiguity[dim] ? d : dim;
+    }
+    const int64_t aligned = facts->divisibility[dim] < 4096 ? facts->divisibility[dim] : 4096;
+    lilac_text_printf(out, "pointers: runs of %lld along dim%u, each aligned to %lld byte%s",
+                      (long long)facts->contiguity[dim], dim, (long long)aligned,
+                      aligned == 1 ? "" : "s");
+    if (mask != NULL) {
+        const lilac_axis_facts *same = lilac_axis_facts_of(explain_facts(e), mask);
+        lilac_text_printf(out, "; mask: equal in runs of %lld", (long long)same->constancy[dim]);
+    }
+    lilac_text_char(out, '\n');
+    return true;
+}
+
 static const char *fixed_reason(const lilac_tile_op *op, bool makes) {
     switch (op->code) {
     case LILAC_TILE_OP_TT_DOT:

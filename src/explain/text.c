@@ -117,6 +117,19 @@ static void put_event(lilac_text *out, const explain_event *event) {
     }
 }
 
+/* Is it an access to global memory that moves less than 16 bytes per thread at a time, many times? */
+static bool is_narrow(const lilac_explanation *e, uint32_t index) {
+    for (uint32_t i = 0; i < e->plans[index].count; i++) {
+        const lilac_lowered_plan *p = e->plans[index].list[i];
+        if (p->kind == LILAC_LOWERED_ACCESS &&
+            p->is.access->element_bytes << p->is.access->vector_bits < 16 &&
+            p->is.access->counts.instructions > e->kernel->num_warps) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_operation(lilac_text *out, lilac_explanation *e, uint32_t index, bool why) {
     const lilac_explain_operation *o = &e->operations[index];
     explain_event event;
@@ -139,6 +152,11 @@ static void put_operation(lilac_text *out, lilac_explanation *e, uint32_t index,
     lilac_text_char(out, '\n');
     if (e->plans[index].count > 0 || why) {
         put_result_layouts(out, e, o->op);
+    }
+    if (why || is_narrow(e, index)) {
+        lilac_text text = {0};
+        (void)explain_vector_limits(&text, e, index);
+        put_lines(out, &text, 7);
     }
     if (o->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
         lilac_text text = {0};

@@ -74,6 +74,19 @@ class Text(ExplainTest):
         self.assertEqual(after["access_bits"], {"16": 256})
 
 
+    def test_promises(self):
+        with open(self.kernel(), encoding="utf-8") as file:
+            text = file.read().replace("tt.divisibility = 16", "tt.divisibility = 2")
+        out = self.lilac("-", "--num-warps", "8", "--json", "--what-if", "x,o,xs,os,cols divisibility=16",
+                         input=text).stdout
+        change = json.loads(out)
+        self.assertNotIn("128", change["before"]["counts"]["access_bits"])
+        self.assertEqual(change["after"]["counts"]["access_bits"], {"128": 32})
+        done = self.lilac(self.kernel(), "--what-if", "nothing divisibility=16", status=REFUSED)
+        self.assertIn("no kernel of this module has a parameter 'nothing' [unknown-argument]", done.stderr)
+        self.lilac(self.kernel(), "--what-if", "x divisibility=12", status=USAGE)
+
+
 class Json(ExplainTest):
     def test_operations(self):
         e = self.json("softmax_float16_4096", "--num-warps", "8")

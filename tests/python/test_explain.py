@@ -67,3 +67,16 @@ def test_what_if():
     assert caught.value.ids == ["forced-layout"]
     with pytest.raises(lilac.CompilationError):
         explanation.what_if(num_warps=3)
+
+
+def test_divisibility():
+    text = open(SOFTMAX, encoding="utf-8").read().replace("tt.divisibility = 16", "tt.divisibility = 2")
+    explanation = lilac.explain(text, num_warps=8)
+    change = explanation.what_if(divisibility={"x": 16, "o": 16, "xs": 16, "os": 16, "cols": 16})
+    assert change.json["after"]["counts"]["access_bits"] == {"128": 32}
+    assert "128" not in change.json["before"]["counts"]["access_bits"]
+    with pytest.raises(lilac.CompilationError) as caught:
+        explanation.what_if(divisibility={"nothing": 16})
+    assert caught.value.ids == ["unknown-argument"]
+    with pytest.raises(lilac.Error, match="power of two"):
+        explanation.what_if(divisibility={"x": 12})

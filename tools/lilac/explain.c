@@ -62,9 +62,13 @@ static void clear_arguments(explain_job *job) {
 
 /* ---- changes ------------------------------------------------------------------------------- */
 
+enum { MOST_DIVISORS = 16, NAME_BYTES = 64 };
+
 typedef struct changed_options {
     lilac_explain_options options;
     lilac_forced_layout forced;
+    lilac_assumed_divisor divisors[MOST_DIVISORS];
+    char names[MOST_DIVISORS][NAME_BYTES];
 } changed_options;
 
 /* "12 layout=#ttg.blocked<{…}>": of the file whose lines are shown. False: another form. */
@@ -81,6 +85,31 @@ static bool read_layout(changed_options *to, const char *text, const lilac_expla
     to->options.compile.forced = &to->forced;
     to->options.compile.forced_count = 1;
     return true;
+}
+
+/* "x,y divisibility=16". False: another form. */
+static bool read_divisors(changed_options *to, const char *text) {
+    const char *space = strchr(text, ' ');
+    uint64_t divisor;
+    uint32_t count = 0;
+    if (space == NULL || strncmp(space, " divisibility=", 14) != 0 ||
+        !read_number(space + 14, 1 << 20, &divisor) || divisor == 0 ||
+        (divisor & (divisor - 1)) != 0) {
+        return false;
+    }
+    for (const char *at = text; at < space && count < MOST_DIVISORS; count++) {
+        const size_t length = strcspn(at, ", ");
+        if (length == 0 || length >= NAME_BYTES) {
+            return false;
+        }
+        memcpy(to->names[count], at, length);
+        to->names[count][length] = '\0';
+        to->divisors[count] = (lilac_assumed_divisor){to->names[count], (uint32_t)divisor};
+        at += length + (at[length] == ',');
+    }
+    to->options.compile.divisors = to->divisors;
+    to->options.compile.divisor_count = count;
+    return count > 0;
 }
 
 /* "num_warps=8": another value of an option. */
@@ -101,11 +130,11 @@ static int read_change(const subcommand *command, changed_options *to, const cha
         *fields[i] = (uint32_t)value;
         return -1;
     }
-    return read_layout(to, text, base)
+    return read_layout(to, text, base) || read_divisors(to, text)
                ? -1
                : usage_error(command,
-                             "--what-if '%s': expected num_warps=N, num_stages=N, num_ctas=N or "
-                             "'LINE layout=#ttg…'",
+                             "--what-if '%s': expected num_warps=N, num_stages=N, num_ctas=N, "
+                             "'LINE layout=#ttg…' or 'NAME,NAME… divisibility=N'",
                              text);
 }
 
@@ -222,10 +251,11 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
          "were not chosen with their prices"},
         {"--what-if", NULL, OPTION_TEXTS, &job.changes, "CHANGE",
          "compile the kernel with a change, and print what differs:\n"
-         "num_warps=N, num_stages=N, num_ctas=N, or a layout for the\n"
+         "num_warps=N, num_stages=N, num_ctas=N; a layout for the\n"
          "access, reduction, scan or gather of a line, as\n"
-         "'12 layout=#ttg.blocked<{…}>'; may be given more than once:\n"
-         "each change is compared with the kernel as it is"},
+         "'12 layout=#ttg.blocked<{…}>'; or a promise about\n"
+         "parameters, as 'x,n divisibility=16'. May be given more\n"
+         "than once: each change is compared with the kernel as it is"},
         {"--grid", NULL, OPTION_TEXT, &job.grid, "X[,Y[,Z]]",
          "the blocks of the launch: for trip counts and the\npredicted time"},
         {"--arg", NULL, OPTION_TEXTS, &job.arguments, "NAME=VALUE",

@@ -1,6 +1,6 @@
-/* Layouts that the options force: of each, the first operation of its line that chooses a layout gets the attribute
+/* What the options change of a module that was read. Layouts: of each, the first operation of its line that chooses a layout gets the attribute
  * lilac.layout, which the pass assign_layouts reads. */
-#include "forced_layouts.h"
+#include "changes.h"
 
 #include <string.h>
 
@@ -135,6 +135,42 @@ bool lilac_force_layouts(lilac_tile_module *module, uint32_t source, const lilac
         forcing f = {
             .module = module, .target = target, .forced = &options->forced[i], .source = source};
         if (!force(&f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- divisors ----------------------------------------------------------------------------- */
+
+static bool assume(lilac_tile_module *module, const lilac_assumed_divisor *assumed) {
+    bool found = false;
+    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
+        for (uint32_t i = 0; f->is_public && i < f->parameter_count; i++) {
+            const lilac_tile_value *parameter = f->parameters[i];
+            if (parameter->name == NULL || strcmp(parameter->name, assumed->parameter) != 0) {
+                continue;
+            }
+            found = true;
+            lilac_tile_set_attribute(
+                module, &f->parameter_attributes[i],
+                &(lilac_tile_attribute){.kind = LILAC_TILE_ATTR_INTEGER,
+                                        .name =
+                                            lilac_intern_string(module->context, "tt.divisibility"),
+                                        .type = lilac_tile_scalar(module, LILAC_I32),
+                                        .integer = assumed->divisor});
+        }
+    }
+    return found;
+}
+
+bool lilac_assume_divisors(lilac_tile_module *module, uint32_t source,
+                           const lilac_options *options) {
+    for (uint32_t i = 0; i < options->divisor_count; i++) {
+        if (!assume(module, &options->divisors[i])) {
+            lilac_error(module->context, (lilac_position){source, 0}, 0, "unknown-argument",
+                        "no kernel of this module has a parameter '%s'",
+                        options->divisors[i].parameter);
             return false;
         }
     }
