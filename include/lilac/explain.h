@@ -108,13 +108,12 @@ LILAC_API void lilac_explain_options_init(lilac_explain_options *options);
 /* What bounds a kernel. */
 typedef enum lilac_explain_roof {
     LILAC_EXPLAIN_ROOF_MEMORY,  /* bytes of global memory at its bandwidth */
-    LILAC_EXPLAIN_ROOF_LATENCY, /* bytes in flight over the latency (Little's law) */
+    LILAC_EXPLAIN_ROOF_LATENCY, /* latencies that follow each other, over the resident blocks */
     LILAC_EXPLAIN_ROOF_L2,      /* sectors that multiprocessors exchange with L2 */
     LILAC_EXPLAIN_ROOF_SHARED,  /* wavefronts of shared memory, shuffles */
     LILAC_EXPLAIN_ROOF_TENSOR,  /* tensor cores */
     LILAC_EXPLAIN_ROOF_ISSUE,   /* issue slots */
     LILAC_EXPLAIN_ROOF_SPECIAL, /* special function unit */
-    LILAC_EXPLAIN_ROOF_CHAIN,   /* one block alone: latencies that follow each other */
     LILAC_EXPLAIN_ROOF_COUNT
 } lilac_explain_roof;
 
@@ -127,7 +126,9 @@ typedef struct lilac_explain_budget {
     uint32_t shared_bytes, registers;
     bool registers_estimated;
     uint32_t resident_blocks, resident_warps;
-    const char *limited_by;                  /* "registers", "shared memory", "warps", "blocks" */
+    const char *limited_by; /* "registers", "shared memory", "warps", "blocks" */
+    double
+        unique_bytes; /* of a block: bytes of global memory that no other block of the launch accesses */
     double clocks[LILAC_EXPLAIN_ROOF_COUNT]; /* of a block, on a multiprocessor that is shared by
                                                 the resident blocks */
     lilac_explain_roof bound;                /* the largest */

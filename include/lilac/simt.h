@@ -758,6 +758,7 @@ typedef struct lilac_simt_evaluation {
     uint32_t argument_count; /* 0, or the kernel's parameters */
     const uint64_t *arguments;
     const bool *argument_known;
+    bool first_thread;   /* of the first thread of a block, also what differs between threads */
     bool programs_known; /* these: */
     uint32_t program[3], grid[3];
     uint64_t *bits; /* by value; private, as the state */

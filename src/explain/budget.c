@@ -56,9 +56,13 @@ static void sum_operations(lilac_explanation *e) {
 
 /* ---- roofs -------------------------------------------------------------------------------- */
 
-static double global_sectors(const lilac_explain_counts *c, uint32_t sector_bytes) {
-    return (double)(c->global_load_sectors + c->global_store_sectors + c->async_sectors) +
-           (double)c->bulk_bytes / sector_bytes;
+/* The sectors that a block exchanges with L2; `shared`: with memory: what several blocks access counts in parts. */
+double explain_sectors(const lilac_explanation *e, bool shared) {
+    double sum = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        sum += e->executions[i] * e->traffic[i] * (shared ? e->share[i] : 1);
+    }
+    return sum;
 }
 
 static void find_roofs(lilac_explanation *e) {
@@ -67,8 +71,10 @@ static void find_roofs(lilac_explanation *e) {
     const lilac_arch *arch = e->compilation.target.arch;
     const lilac_costs *costs = arch->costs;
     enum { L2_BYTES_PER_CLOCK = 64, BULK_WAVEFRONT = 128, ISSUE_PER_CLOCK = 4 };
-    const double sectors = global_sectors(c, arch->sector_bytes);
-    b->clocks[LILAC_EXPLAIN_ROOF_MEMORY] = sectors * costs->sector / 16;
+    const double sectors = explain_sectors(e, false);
+    b->unique_bytes = explain_sectors(e, true) * arch->sector_bytes;
+    b->clocks[LILAC_EXPLAIN_ROOF_MEMORY] =
+        b->unique_bytes / arch->sector_bytes * costs->sector / 16;
     b->clocks[LILAC_EXPLAIN_ROOF_L2] = sectors * arch->sector_bytes / L2_BYTES_PER_CLOCK;
     b->clocks[LILAC_EXPLAIN_ROOF_SHARED] =
         (double)(c->shared_load_wavefronts + c->shared_store_wavefronts + c->async_wavefronts +
@@ -78,6 +84,7 @@ static void find_roofs(lilac_explanation *e) {
     b->clocks[LILAC_EXPLAIN_ROOF_TENSOR] = e->tensor_clocks;
     b->clocks[LILAC_EXPLAIN_ROOF_ISSUE] = (double)c->instructions / ISSUE_PER_CLOCK;
     b->clocks[LILAC_EXPLAIN_ROOF_SPECIAL] = e->issue[LILAC_EXPLAIN_SPECIAL] * costs->special / 16;
+    explain_predict(e);
     for (uint32_t k = 0; k < LILAC_EXPLAIN_ROOF_COUNT; k++) {
         b->bound = b->clocks[k] > b->clocks[b->bound] ? (lilac_explain_roof)k : b->bound;
     }

@@ -82,6 +82,8 @@ void explain_collect(lilac_explanation *e) {
     e->executions = lilac_arena_array(e->arena, double, e->count + 1);
     e->certain = lilac_arena_array(e->arena, bool, e->count + 1);
     e->emitted = lilac_arena_array(e->arena, explain_emitted, e->count + 1);
+    e->traffic = lilac_arena_array(e->arena, double, e->count + 1);
+    e->share = lilac_arena_array(e->arena, double, e->count + 1);
     e->tensor = lilac_arena_array(e->arena, double, e->count + 1);
     e->loops = lilac_arena_array(e->arena, lilac_explain_loop, e->count + 1);
     collection c = {.e = e};

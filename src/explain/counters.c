@@ -58,10 +58,10 @@ const char *lilac_explain_class_name(lilac_explain_class class_) {
 
 const char *lilac_explain_roof_name(lilac_explain_roof roof) {
     static const char *const names[LILAC_EXPLAIN_ROOF_COUNT] = {
-        [LILAC_EXPLAIN_ROOF_MEMORY] = "memory",   [LILAC_EXPLAIN_ROOF_LATENCY] = "latency",
-        [LILAC_EXPLAIN_ROOF_L2] = "L2",           [LILAC_EXPLAIN_ROOF_SHARED] = "shared memory",
-        [LILAC_EXPLAIN_ROOF_TENSOR] = "tensor",   [LILAC_EXPLAIN_ROOF_ISSUE] = "issue",
-        [LILAC_EXPLAIN_ROOF_SPECIAL] = "special", [LILAC_EXPLAIN_ROOF_CHAIN] = "chain"};
+        [LILAC_EXPLAIN_ROOF_MEMORY] = "memory",  [LILAC_EXPLAIN_ROOF_LATENCY] = "latency",
+        [LILAC_EXPLAIN_ROOF_L2] = "L2",          [LILAC_EXPLAIN_ROOF_SHARED] = "shared memory",
+        [LILAC_EXPLAIN_ROOF_TENSOR] = "tensor",  [LILAC_EXPLAIN_ROOF_ISSUE] = "issue",
+        [LILAC_EXPLAIN_ROOF_SPECIAL] = "special"};
     return names[roof];
 }
 

@@ -88,6 +88,7 @@ lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
     for (uint32_t i = 0; i < e->count; i++) {
         explain_count_plans(e, i);
     }
+    explain_find_traffic(e);
     explain_find_budget(e);
     return e;
 }

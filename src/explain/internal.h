@@ -84,6 +84,8 @@ struct lilac_explanation {
     double *executions;       /* of a block */
     bool *certain;            /* `executions` is known */
     explain_emitted *emitted; /* of one warp */
+    double *traffic;      /* sectors that one execution exchanges with L2, for a block */
+    double *share;        /* different addresses of its accesses, over the programs: traffic.c */
     double *tensor;           /* clocks of the tensor cores of one execution */
     uint32_t loop_count, loop_capacity;
     lilac_explain_loop *loops;
@@ -123,7 +125,12 @@ bool explain_is_issued(const lilac_simt_instruction *instruction);
 /* plan_counts.c: counts of accesses from the plans of an operation. */
 void explain_count_plans(lilac_explanation *e, uint32_t index);
 uint64_t explain_shared_cycles(const lilac_explanation *e, const lilac_lowered_shared *plan);
-/* budget.c */
+/* traffic.c */
+void explain_find_traffic(lilac_explanation *e);
+/* predict.c: the roof of latency, and the time of the launch. */
+void explain_predict(lilac_explanation *e);
+/* budget.c. The sectors that a block exchanges with L2; with `shared`, with memory. */
+double explain_sectors(const lilac_explanation *e, bool shared);
 void explain_find_budget(lilac_explanation *e);
 
 /* The axis facts of the function, computed when they are first asked for. (explain.c) */

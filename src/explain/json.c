@@ -183,13 +183,14 @@ void explain_json_budget(lilac_text *out, const lilac_explanation *e) {
     explain_json_counts(out, &b->counts);
     lilac_text_puts(out, ", \"issue\": ");
     explain_json_issue(out, &b->counts);
-    lilac_text_printf(out,
-                      ", \"exact\": %s, \"shared_bytes\": %u, \"registers\": %u, "
-                      "\"registers_estimated\": %s, \"resident_blocks\": %u, "
-                      "\"resident_warps\": %u, \"limited_by\": \"%s\", \"roofs\": [",
-                      b->exact ? "true" : "false", b->shared_bytes, b->registers,
-                      b->registers_estimated ? "true" : "false", b->resident_blocks,
-                      b->resident_warps, b->limited_by);
+    lilac_text_printf(
+        out,
+        ", \"unique_bytes\": %.6g, \"exact\": %s, \"shared_bytes\": %u, \"registers\": %u, "
+        "\"registers_estimated\": %s, \"resident_blocks\": %u, "
+        "\"resident_warps\": %u, \"limited_by\": \"%s\", \"roofs\": [",
+        b->unique_bytes, b->exact ? "true" : "false", b->shared_bytes, b->registers,
+        b->registers_estimated ? "true" : "false", b->resident_blocks, b->resident_warps,
+        b->limited_by);
     for (uint32_t r = 0; r < LILAC_EXPLAIN_ROOF_COUNT; r++) {
         lilac_text_printf(out, "%s{\"name\": \"%s\", \"clocks\": %.1f}", r > 0 ? ", " : "",
                           lilac_explain_roof_name((lilac_explain_roof)r), b->clocks[r]);

@@ -141,6 +141,12 @@ uint64_t explain_shared_cycles(const lilac_explanation *e, const lilac_lowered_s
     return lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_WARP, e->compilation.target.arch);
 }
 
+/* Several instructions that access the same sectors find them in L1: the sectors of the tile count, those of the
+ * layout with the fewest. Atomics read and write in L2. */
+static double traffic_of(const lilac_plan_global_access *plan) {
+    return (plan->kind == LILAC_PLAN_ATOMIC ? 2.0 : 1.0) * (double)plan->bound.sectors;
+}
+
 /* Loads whose results nothing uses are removed after the lowering: of a scan or a reduction of several operands, the
  * loads of some operands. */
 static void drop(uint64_t *instructions, uint64_t *wavefronts, uint64_t *matrices,
@@ -174,6 +180,7 @@ void explain_count_plans(lilac_explanation *e, uint32_t index) {
         switch (p->kind) {
         case LILAC_LOWERED_ACCESS:
             count_access(to, e, p->is.access);
+            e->traffic[index] += dead ? 0 : traffic_of(p->is.access);
             break;
         case LILAC_LOWERED_SHARED:
             count_shared(to, e, p->is.shared, copies);
@@ -202,5 +209,6 @@ void explain_count_plans(lilac_explanation *e, uint32_t index) {
     const lilac_tile_type *block = copied_block(o->op);
     if (block != NULL && !dead) {
         count_box(c, block);
+        e->traffic[index] += (double)c->bulk_bytes / e->compilation.target.arch->sector_bytes;
     }
 }

@@ -13,6 +13,8 @@ void explain_reason_text(lilac_text *out, lilac_explanation *e, uint32_t index);
 void explain_alternatives_text(lilac_text *out, lilac_explanation *e, uint32_t index);
 /* The line of an operation in a file; 0: it is not in it. (text.c) */
 uint32_t explain_line(const lilac_explanation *e, uint32_t file, uint32_t index);
+/* Variants that are predicted faster, if the options ask for them. (advice.c) */
+void explain_advice_text(lilac_text *out, lilac_explanation *e);
 void explain_budget_text(lilac_text *out, const lilac_explanation *e);
 
 #endif

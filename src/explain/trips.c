@@ -7,7 +7,9 @@
 
 #include <lilac/tile_loops.h>
 
-enum { MOST_SAMPLES = 32 };
+#include <math.h>
+
+enum { MOST_SAMPLES = 64 };
 
 typedef struct sampling {
     lilac_explanation *e;
@@ -126,12 +128,15 @@ static void sample_program(sampling *s, const uint32_t program[3]) {
     sample(s, s->e->kernel->body, 1);
 }
 
-/* Spread evenly over the grid. */
+/* Spread over the grid by multiples of the golden ratio, so that no dimension is sampled at one place only; all
+ * programs of a small grid. */
 static void sample_grid(sampling *s, const uint32_t grid[3]) {
     const uint64_t programs = (uint64_t)grid[0] * grid[1] * grid[2];
     const uint64_t samples = programs < MOST_SAMPLES ? programs : MOST_SAMPLES;
     for (uint64_t k = 0; k < samples; k++) {
-        const uint64_t number = (2 * k + 1) * programs / (2 * samples);
+        const double spread = 0.6180339887498949 * (double)k;
+        const uint64_t number =
+            samples == programs ? k : (uint64_t)((spread - floor(spread)) * (double)programs);
         const uint32_t program[3] = {(uint32_t)(number % grid[0]),
                                      (uint32_t)(number / grid[0] % grid[1]),
                                      (uint32_t)(number / grid[0] / grid[1])};

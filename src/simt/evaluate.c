@@ -73,6 +73,13 @@ static bool definition(lilac_simt_evaluation *e, const lilac_simt_instruction *i
     case LILAC_SIMT_OP_BLOCK:
         *bits = e->program[i->detail];
         return e->programs_known;
+    case LILAC_SIMT_OP_THREAD:
+    case LILAC_SIMT_OP_LANE:
+    case LILAC_SIMT_OP_WARP:
+    case LILAC_SIMT_OP_CTA:
+    case LILAC_SIMT_OP_SHARED_BASE:
+        *bits = 0;
+        return e->first_thread;
     case LILAC_SIMT_OP_GRID:
         *bits = e->grid[i->detail];
         return e->programs_known;

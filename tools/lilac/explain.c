@@ -180,6 +180,7 @@ static int explain_changes(const subcommand *command, const explain_job *job,
         if (status >= 0) {
             return status;
         }
+        changed.options.advice = false;
         lilac_explanation *other = lilac_explain(context, source, &changed.options);
         status = other != NULL && print_change(job, base, other, job->changes.list[i])
                      ? STATUS_DONE
@@ -261,6 +262,10 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
         {"--arg", NULL, OPTION_TEXTS, &job.arguments, "NAME=VALUE",
          "a parameter's value, as for lilac run; only integers are\n"
          "used: trip counts follow from them"},
+        {"--advice", NULL, OPTION_FLAG, &job.advice, NULL,
+         "compile variants (warps, stages, parameters that are\n"
+         "multiples of 16) and print those that are predicted\n"
+         "faster for the launch"},
         {"--registers", NULL, OPTION_NUMBER, &job.registers, "N",
          "registers of a thread, from the assembler; estimated\notherwise"},
         {"--kernel", NULL, OPTION_TEXT, &job.kernel, "NAME",
