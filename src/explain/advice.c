@@ -104,8 +104,13 @@ static void try_alignment(advice_list *list) {
     try_variant(list, &options, change);
 }
 
+/* Without a prediction, or with executions that are only assumed, there is nothing to compare. */
+static bool is_possible(const lilac_explanation *e) {
+    return e->budget.seconds > 0 && e->budget.exact;
+}
+
 static void try_all(advice_list *list) {
-    if (!list->e->options.advice || list->e->budget.seconds == 0) {
+    if (!list->e->options.advice || !is_possible(list->e)) {
         return;
     }
     try_numbers(list, "num_warps", 1, 16, true);
@@ -124,8 +129,9 @@ void explain_advice_text(lilac_text *out, lilac_explanation *e) {
     advice_list list = {.e = e, .out = out};
     try_all(&list);
     if (e->options.advice && !list.any) {
-        lilac_text_puts(out, e->budget.seconds > 0
-                                 ? "no variant that was tried is predicted 5 % faster\n"
+        lilac_text_puts(out, is_possible(e) ? "no variant that was tried is predicted 5 % faster\n"
+                             : e->budget.seconds > 0
+                                 ? "no advice: loops or branches have assumed executions\n"
                                  : "no advice: nothing is predicted without a grid, or for this "
                                    "device\n");
     }

@@ -84,9 +84,9 @@ struct lilac_explanation {
     double *executions;       /* of a block */
     bool *certain;            /* `executions` is known */
     explain_emitted *emitted; /* of one warp */
-    double *traffic;      /* sectors that one execution exchanges with L2, for a block */
-    double *share;        /* different addresses of its accesses, over the programs: traffic.c */
-    double *tensor;           /* clocks of the tensor cores of one execution */
+    double *traffic;          /* sectors that one execution exchanges with L2, for a block */
+    double *share;  /* different addresses of its accesses, over the programs: traffic.c */
+    double *tensor; /* clocks of the tensor cores of one execution */
     uint32_t loop_count, loop_capacity;
     lilac_explain_loop *loops;
     double samples; /* programs in which branches were sampled */

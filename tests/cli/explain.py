@@ -140,6 +140,30 @@ class Json(ExplainTest):
         dot = e["operations"][product["operation"] - 1]["plans"][0]["plan"]
         self.assertEqual(dot["instruction"], "wgmma.m64n256k16.f32.f16.f16")
 
+    def test_predicted_time(self):
+        launch = [word for name in ("M", "N", "K", "am", "bk", "cm") for word in ("--arg", name + "=4096")]
+        some = self.json("matmul_f16", "--grid", "128", *launch)["budget"]
+        all_blocks = self.json("matmul_f16", "--grid", "512", *launch)["budget"]
+        self.assertGreater(some["seconds"], 0)
+        self.assertGreater(all_blocks["seconds"], 3 * some["seconds"])
+        self.assertIsNone(self.json("matmul_f16")["budget"]["seconds"])
+        matrices = 3 * 2 * 4096 * 4096  # each byte once, although 16 or 32 blocks read it
+        self.assertAlmostEqual(512 * all_blocks["unique_bytes"] / matrices, 1, delta=0.05)
+
+    def test_advice(self):
+        path = os.path.join(OPTIONS.data, "..", "..", "examples", "explain", "sum_rows.ttir")
+        grid = ["--grid", "4096", "--advice"]
+        for one in json.loads(self.lilac(path, "--json", *grid).stdout)["advice"]:
+            self.assertLess(one["seconds"], 0.95 * one["base_seconds"])
+            name, value = one["change"].split("=")
+            changed = ["--" + name.replace("_", "-"), value] if name.startswith("num_") else ["--what-if", one["change"]]
+            again = json.loads(self.lilac(path, "--json", "--grid", "4096", *changed).stdout)
+            self.assertAlmostEqual(again["budget"]["seconds"] / one["seconds"], 1, places=4)
+        self.assertIn("predicted faster\n  num_warps=", self.lilac(path, *grid).stdout)
+        self.assertIn("no advice: nothing is predicted without a grid", self.lilac(path, "--advice").stdout)
+        out = self.lilac(self.kernel("matmul_f16"), *grid).stdout
+        self.assertIn("no advice: loops or branches have assumed executions\n", out)
+
     def test_all_kernels(self):
         for path in sorted(glob.glob(os.path.join(OPTIONS.data, "corpus", "*.ttgir"))):
             e = json.loads(self.lilac(path, "--json").stdout)
