@@ -357,9 +357,10 @@ static void build_atomic(lilac_lowering *l, const request *q, const lilac_plan_g
                          uint32_t r, const lilac_lower_access *at, lilac_simt_value *olds) {
     lilac_simt_builder *b = &l->builder;
     if (q->swaps) {
-        olds[r] = lilac_simt_compare_and_swap(
-            b, lilac_lower_aligned_get(l, &q->first, r), lilac_lower_aligned_get(l, &q->second, r),
-            at->address, at->offset, at->predicate, q->wanted, at->modifiers);
+        lilac_simt_value second = lilac_lower_aligned_get(l, &q->second, r);
+        olds[r] = lilac_simt_compare_and_swap(b, lilac_lower_aligned_get(l, &q->first, r), second,
+                                              at->address, at->offset, at->predicate, q->wanted,
+                                              at->modifiers);
         return;
     }
     bool pairs = plan->vector_bits > 0 && lilac_simt_type_bits(q->type) == 16;
