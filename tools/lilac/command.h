@@ -116,7 +116,7 @@ int device_find(const subcommand *command, const lilac_arch **arch, const char *
 int target_options_apply(const subcommand *command, const target_options *target,
                          lilac_options *options);
 
-/* ---- files and streams (files.c) -------------------------------------------------------- */
+/* ---- files and streams (files.c, reports.c) --------------------------------------------- */
 
 /* Reports "lilac: error: …" on standard error; always false, so `return` it. */
 bool file_error(const char *format, ...) LILAC_PRINTF(1, 2);
