@@ -81,7 +81,8 @@ int choice_read(const subcommand *command, const char *option, const char *word,
                 const choice *choices, int *value);
 
 extern const subcommand bench_command, compile_command, conflicts_command, convert_command,
-    explain_command, layout_command, opt_command, run_command, swizzle_command, view_command;
+    explain_command, explore_command, layout_command, opt_command, run_command, swizzle_command,
+    view_command;
 
 /* Options that compile and run have in common. */
 typedef struct target_options {

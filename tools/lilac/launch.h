@@ -5,7 +5,7 @@
 
 #include "command.h"
 
-/* ---- the request of the command line (launch.c) ------------------------------------------ */
+/* ---- the request of the command line (launch.c, launch_words.c) ------------------------- */
 
 typedef struct launch_request {
     string_list operands, arguments, buffers;
