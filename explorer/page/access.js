@@ -1,7 +1,8 @@
 // The model of shared memory: 32 banks of 4 bytes. It is the model of the library (lilac/plan.h); `lilac conflicts`
 // counts the same wavefronts by formula and on the simulator, and the tests compare both with this one.
 
-import { apply, Basis, inverse } from "./f2.js";
+import { apply, Basis, extension, inverse } from "./f2.js";
+import { Layout } from "./layouts.js";
 
 export const BANKS = 32;
 const BANK_BYTES = 4;
@@ -33,6 +34,26 @@ export function accessOf(layout, memory, elementBytes, mostBytes = 16) {
     warp: warp.map((at) => at * elementBytes),
     matrix: false,
   });
+}
+
+/** The same layout with another basis of its registers, which is a renaming of registers: one whose first bits are
+ *  the longest vector that the memory allows. */
+export function withVector(layout, memory, elementBytes, mostBytes = 16) {
+  const back = inverse(memory.columns.offset, memory.bits);
+  const offset = (column) => apply(back, column);
+  const registers = layout.columns.register.map(offset), span = new Basis(registers);
+  const others = [...layout.columns.lane, ...(layout.columns.warp ?? [])].map(offset);
+  const vector = [];
+  for (let next = 1; 2 * next * elementBytes <= mostBytes && span.has(next); next *= 2) {
+    if (others.some((at) => at % (2 * next) !== 0)) break;
+    vector.push(next);
+  }
+  const aligned = registers.map((at) => at - (at % 2 ** vector.length));
+  const result = new Layout({ register: [] }, layout.shape, layout.elementBits);
+  result.inputs = layout.inputs;
+  result.columns = { ...layout.columns,
+    register: [...vector, ...extension(vector, aligned)].map((at) => apply(memory.columns.offset, at)) };
+  return result;
 }
 
 /** Register bits that are no copies of others. */

@@ -6,6 +6,14 @@ import { Library } from "./question.js";
 import { Workbench } from "./workbench.js";
 import { KernelView } from "./kernel.js";
 import { PAIRS } from "./examples.js";
+import { Layout } from "./layouts.js";
+import { readLayout } from "./input.js";
+import { accessOf, wavefrontsOf, withVector } from "./access.js";
+import { barsOf, depthOf, loopsOf } from "./timeline.js";
+import { hue, ink } from "./colours.js";
+import * as f2 from "./f2.js";
+import * as swizzles from "./swizzle.js";
+import * as questions from "./question.js";
 
 const main = document.getElementById("main");
 const help = document.getElementById("help");
@@ -110,7 +118,9 @@ async function start() {
     const first = () => workbench.open(PAIRS[0]);
     if (current === "workbench") first();
     else parts.workbench.start = first;
-    Object.assign(globalThis, { lilac: { library, workbench, kernel, redraw } });
+    // For the console, and for tests.
+    const model = { Layout, readLayout, accessOf, withVector, wavefrontsOf, barsOf, depthOf, loopsOf, hue, ink, f2, swizzles, questions };
+    globalThis.lilac = { library, workbench, kernel, redraw, model, examples: PAIRS };
   } catch (error) {
     replace(bench, element("p", { class: "refused", role: "alert" }, `The library did not start: ${error.message}`));
   }

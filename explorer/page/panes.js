@@ -3,6 +3,8 @@
 
 import { element } from "./dom.js";
 
+const CHUNK = 100; // lines that the browser lays out together, when they come into view
+
 const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 const escape = (text) => text.replace(/[&<>]/g, (c) => ESCAPES[c]);
 
@@ -35,9 +37,17 @@ export class Pane {
       onclick: (event) => this.click(event), onkeydown: (event) => this.key(event),
     });
     this.node = element("div", { class: "pane" }, element("h3", {}, title, element("span", { title: note }, note)), this.list);
-    this.list.innerHTML = lines.map(({ number, text, place }, i) =>
-      `<div id="${this.id(i, title)}"${place ? ` role="option" data-place="${escape(place)}"` : ' role="presentation"'}`
-      + ` data-i="${i}"><i>${number}</i>${highlight(text, style)}</div>`).join("");
+    this.title = title;
+    const rows = lines.map(({ number, text, place }, i) =>
+      `<div id="${this.id(i)}"${place ? ` role="option" data-place="${escape(place)}"` : ' role="presentation"'}`
+      + ` data-i="${i}"><i>${number}</i>${highlight(text, style)}</div>`);
+    let html = "";
+    for (let i = 0; i < rows.length; i += CHUNK) {
+      const part = rows.slice(i, i + CHUNK);
+      html += `<section role="presentation" style="contain-intrinsic-height:${18 * part.length}px">${part.join("")}</section>`;
+    }
+    this.list.innerHTML = html;
+    this.rows = [...this.list.querySelectorAll("[data-i]")];
     lines.forEach(({ place }, i) => {
       if (!place) return;
       if (!this.byPlace.has(place)) this.byPlace.set(place, []);
@@ -46,9 +56,8 @@ export class Pane {
     this.current = -1;
   }
 
-  id(i, title = this.title) {
-    this.title = title;
-    return `${title.replace(/\W+/g, "-").toLowerCase()}-${i}`;
+  id(i) {
+    return `${this.title.replace(/\W+/g, "-").toLowerCase()}-${i}`;
   }
 
   click(event) {
@@ -62,9 +71,9 @@ export class Pane {
   }
 
   mark(index) {
-    this.list.children[this.current]?.classList.remove("current");
+    this.rows[this.current]?.classList.remove("current");
     this.current = index;
-    this.list.children[index]?.classList.add("current");
+    this.rows[index]?.classList.add("current");
     this.list.setAttribute("aria-activedescendant", this.id(index));
   }
 
@@ -77,7 +86,7 @@ export class Pane {
     while (this.lines[index] && !this.lines[index].place) index += step;
     if (!this.lines[index]) return undefined;
     this.select(index);
-    return this.list.children[index].scrollIntoView({ block: "nearest" });
+    return this.rows[index].scrollIntoView({ block: "nearest" });
   }
 
   /** Marks the lines from a place, and scrolls to the first unless the choice was made here. */
@@ -88,14 +97,14 @@ export class Pane {
     }
     const indices = this.byPlace.get(place) ?? [];
     for (const i of indices) {
-      this.list.children[i].classList.add("selected");
-      this.list.children[i].setAttribute("aria-selected", "true");
+      this.rows[i].classList.add("selected");
+      this.rows[i].setAttribute("aria-selected", "true");
     }
     if (!here && indices.length > 0) {
-      this.list.children[this.current]?.classList.remove("current");
+      this.rows[this.current]?.classList.remove("current");
       this.current = indices[0];
-      const row = this.list.children[indices[0]];
-      this.list.scrollTop = row.offsetTop - this.list.clientHeight / 3;
+      const top = this.rows[indices[0]].getBoundingClientRect().top - this.list.getBoundingClientRect().top;
+      this.list.scrollTop += top - this.list.clientHeight / 3;
     }
   }
 }

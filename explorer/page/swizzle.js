@@ -4,8 +4,8 @@
 // Directions are numbers of elements (layouts.js). A memory layout has the directions of its vector, of its banks
 // and of its segments: the bits of the offset from the lowest.
 
-import { Basis, extension, intersection } from "./f2.js";
-import { accessOf } from "./access.js";
+import { apply, Basis, extension, intersection } from "./f2.js";
+import { accessOf, withVector } from "./access.js";
 import { Layout } from "./layouts.js";
 
 const ROW_BYTES = 128;
@@ -21,7 +21,7 @@ export function derive(a, b, elementBytes, mostBytes) {
   steps.bThread = part(b, "lane");
   const common = intersection(steps.aRegister, steps.bRegister);
   steps.common = common;
-  steps.vector = common.slice(0, Math.max(0, log2(mostBytes / elementBytes)));
+  chooseVector(steps, Math.max(0, log2(mostBytes / elementBytes)));
   const v = steps.vector.length;
   const rowBits = Math.max(0, log2(ROW_BYTES / (elementBytes * 2 ** v)));
   steps.bankBits = Math.min(rowBits, steps.dimension - v);
@@ -31,6 +31,27 @@ export function derive(a, b, elementBytes, mostBytes) {
   chooseSegments(steps);
   chooseBanks(steps);
   return steps;
+}
+
+/** Directions of the common registers that no thread of either side moves along: accesses must be aligned. */
+function chooseVector(steps, most) {
+  const inputs = (layout) => ["lane", "warp", "block"].flatMap((name) => layout.columns[name] ?? []);
+  const threads = extension([], [...inputs(steps.a), ...inputs(steps.b)].filter((column) => column !== 0));
+  steps.vector = [];
+  for (const direction of steps.common) {
+    if (steps.vector.length < most && extension([...threads, ...steps.vector], [direction]).length > 0) {
+      steps.vector.push(direction);
+    }
+  }
+  steps.threads = threads;
+}
+
+/** The direction in the complement of the vector that contains all threads, equal to `direction` modulo the vector. */
+function aligned(steps, directions) {
+  const units = Array.from({ length: steps.dimension }, (_, bit) => 2 ** bit);
+  const rest = [...steps.threads, ...extension([...steps.vector, ...steps.threads], units)];
+  const coordinates = coordinatesIn([...rest, ...steps.vector], steps.dimension);
+  return directions.map((direction) => apply(rest, coordinates(direction) & (2 ** rest.length - 1)));
 }
 
 /** The lanes of one transaction, modulo the directions of the vector. */
@@ -60,13 +81,12 @@ function chooseSegments(steps) {
   // Where these are too few, segments of A's or B's own lanes: conflicts that no layout avoids.
   const rest = extension([...vector, ...steps.segments], [...steps.aBank, ...steps.bBank, ...units]);
   steps.padded = rest.slice(0, segmentBits - steps.segments.length);
-  steps.segments = [...steps.segments, ...steps.padded];
+  steps.segments = aligned(steps, [...steps.segments, ...steps.padded]);
 }
 
 function chooseBanks(steps) {
   const units = Array.from({ length: steps.dimension }, (_, bit) => 2 ** bit);
-  const preferred = [...units];
-  steps.banks = extension([...steps.vector, ...steps.segments], preferred);
+  steps.banks = aligned(steps, extension([...steps.vector, ...steps.segments], units));
 }
 
 /** The memory layout with these segments. */
@@ -142,12 +162,26 @@ function coordinatesIn(basis, dimension) {
   };
 }
 
-/** Wavefronts of storing A and loading B through a memory with these toggles. */
+/** Wavefronts of storing A and loading B through a memory with these toggles, and the layouts with the registers
+ *  renamed for its vectors. */
 export function count(steps, toggles) {
   const memory = memoryOf(steps, segmentsOf(steps, toggles));
-  const store = accessOf(steps.a, memory, steps.elementBytes, steps.mostBytes);
-  const load = accessOf(steps.b, memory, steps.elementBytes, steps.mostBytes);
-  return { memory, store, load, total: store.wavefronts + load.wavefronts };
+  const [a, b] = [steps.a, steps.b].map((layout) => withVector(layout, memory, steps.elementBytes, steps.mostBytes));
+  const store = accessOf(a, memory, steps.elementBytes, steps.mostBytes);
+  const load = accessOf(b, memory, steps.elementBytes, steps.mostBytes);
+  return { memory, a, b, store, load, total: store.wavefronts + load.wavefronts };
+}
+
+/** Directions that lead from a lane to another one of the same transaction and from a segment to another one of the
+ *  same bank: as many wavefronts as this space has elements. Bytes of one word are the same place. */
+export function conflictSpace(steps, layout, access, memory) {
+  const place = Math.max(0, 2 - log2(steps.elementBytes));
+  const modulo = new Basis(memory.columns.offset.slice(0, place));
+  const low = log2(ROW_BYTES / steps.elementBytes);
+  const clean = (vectors) => extension([], vectors.map((vector) => modulo.remainder(vector)).filter((v) => v !== 0));
+  const reached = [...layout.columns.lane.slice(0, log2(access.transactionLanes)),
+    ...access.vectorRegisters.map((bit) => layout.columns.register[bit])];
+  return intersection(clean(memory.columns.offset.slice(low)), clean(reached));
 }
 
 /** The count after each single toggle: [segment][bank] → wavefronts. */
@@ -173,6 +207,20 @@ export function familySize(steps, limit = 12) {
     if (total === least) size++;
   }
   return { size, of: 2 ** (s * b), least };
+}
+
+/** The same for random settings, always the same ones. */
+export function familySample(steps, best, of = 1000) {
+  const least = count(steps, best).total;
+  let size = 0, seed = 1;
+  for (let k = 0; k < of; k++) {
+    const toggles = best.map((row) => row.map(() => {
+      seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff;
+      return ((seed >> 16) & 1) === 1;
+    }));
+    if (count(steps, toggles).total <= least) size++;
+  }
+  return { size, of, least, sampled: true };
 }
 
 /** Another setting that reaches the fewest wavefronts: a random walk over optimal settings. */

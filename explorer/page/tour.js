@@ -3,11 +3,10 @@
 
 import { element, plural, replace, section, table } from "./dom.js";
 import { BankScope } from "./banks.js";
-import { accessOf } from "./access.js";
-import { Basis, intersection } from "./f2.js";
+import { accessOf, withVector } from "./access.js";
 import { Layout } from "./layouts.js";
 import { bitMatrix } from "./cells.js";
-import { memoryType } from "./question.js";
+import { memoryType, tensorType } from "./question.js";
 import * as swizzles from "./swizzle.js";
 
 const set = (vectors, layout) => (vectors.length === 0 ? "∅" : `{${vectors.map((v) => layout.direction(v)).join(", ")}}`);
@@ -69,10 +68,9 @@ export class Tour {
   }
 
   accesses(memory) {
-    return [
-      { name: "A stores", access: accessOf(this.a, memory, this.elementBytes, this.mostBytes) },
-      { name: "B loads", access: accessOf(this.b, memory, this.elementBytes, this.mostBytes) },
-    ];
+    const access = (layout) => accessOf(withVector(layout, memory, this.elementBytes, this.mostBytes), memory,
+      this.elementBytes, this.mostBytes);
+    return [{ name: "A stores", access: access(this.a) }, { name: "B loads", access: access(this.b) }];
   }
 
   // ---- one-bit toggles ----
@@ -134,10 +132,11 @@ export class Tour {
     if (focus) this.toggleNode.querySelector(`[data-toggle="${focus}"]`)?.focus();
   }
 
-  drawVerdict({ store, load, memory }) {
+  drawVerdict({ store, load, memory, a, b }) {
     const bound = this.answer.lower_bound;
     const met = store.wavefronts + load.wavefronts <= bound.store + bound.load;
-    const check = [["A", this.a, this.source, store], ["B", this.b, this.target, load]].map(([name, , type, access]) => {
+    const check = [["A", a, store], ["B", b, load]].map(([name, layout, access]) => {
+      const type = tensorType(layout, this.elementType);
       const { status, out } = this.library.run(["conflicts", "--json", type, memoryType(memory, this.elementType)]);
       if (status !== 0 || this.mostBytes < 16) return null; // the library uses the widest accesses of the device
       const counted = JSON.parse(out);
@@ -169,8 +168,7 @@ export class Tour {
         + " segment to another segment of the same bank. So the number of wavefronts is the number of elements of the"
         + " intersection of two subspaces (Lemma 9.4)."),
       line("Segments now: ", names(segments)),
-      line(`span(segments) ∩ span(lanes of A) = ${span(intersection(this.moduloVector(segments), s.aBank), a)}`),
-      line(`span(segments) ∩ span(lanes of B) = ${span(intersection(this.moduloVector(segments), s.bBank), a)}`),
+      this.lemma("A", this.now.a, this.now.store), this.lemma("B", this.now.b, this.now.load),
       element("h4", {}, "Section 5.4, step by step"),
       element("ol", { class: "steps" },
         step("Vector", `Directions that are registers on both sides can be contiguous:`
@@ -196,12 +194,19 @@ export class Tour {
       rowBits > 0 && this.now.memory.bits <= 16 ? bitMatrix("The memory layout now", this.now.memory) : null);
   }
 
-  moduloVector(segments) {
-    const modulo = new Basis(this.derived.vector);
-    return segments.map((segment) => modulo.remainder(segment));
+  lemma(name, layout, access) {
+    const space = swizzles.conflictSpace(this.derived, layout, access, this.now.memory);
+    return line(`span(segments) ∩ span(lanes of a transaction of ${name}) = ${span(space, this.a)}: `
+      + `2^${space.length} = ${plural(access.wavefrontsOfTransaction, "wavefront")}`);
   }
 
   // ---- the result ----
+
+  share({ size, of, least, sampled }) {
+    if (of <= 1) return "";
+    return `Of ${sampled ? `${of.toLocaleString("en")} random` : `the ${of.toLocaleString("en")}`} settings of the toggles`
+      + ` above, ${size.toLocaleString("en")} reach ${plural(least, "wavefront")}.`;
+  }
 
   result() {
     const { answer } = this;
@@ -211,7 +216,7 @@ export class Tour {
       ["Triton", element("code", {}, answer.named ?? "has no name for it")],
       ["CuTe", element("code", {}, answer.cute ?? "has no swizzle for it")],
     ];
-    const size = swizzles.familySize(this.steps);
+    const size = swizzles.familySize(this.steps) ?? swizzles.familySample(this.steps, this.best);
     const unswizzled = answer.unswizzled;
     return section("The closed form and the family",
       text("The library's memory layout for this pair:"),
@@ -224,7 +229,7 @@ export class Tour {
       ], { class: "numbers" }),
       text(`The family: 2^${answer.family_bits} choices of segments (rounded down) reach these wavefronts, over any order`
         + " of the vector and of the segments.",
-        size ? ` Of the ${size.of} settings of the toggles above, ${size.size} reach ${plural(size.least, "wavefront")}.` : ""));
+        ` ${this.share(size)}`));
   }
 }
 

@@ -31,6 +31,7 @@ export class Workbench {
       this.show();
     });
     this.node = element("div", { class: "workbench" },
+      element("h2", { class: "hidden-title" }, "Two layouts"),
       element("div", { class: "inputs" }, this.fields.map(({ node }) => node)),
       element("div", { class: "controls bar" }, this.example, this.width, this.views),
       this.result);
@@ -107,8 +108,9 @@ export class Workbench {
       figures.push(cells(name, layout, { hover: same ? hover : () => {} }));
     }
     return element("div", {},
-      element("div", { class: "pair" }, figures),
-      element("div", { class: "pair" }, bitMatrix("Bits of A", first.layout), bitMatrix("Bits of B", second.layout)),
+      section("Who holds which element", element("div", { class: "pair" }, figures)),
+      section("Bit matrices", element("div", { class: "pair" }, bitMatrix("Bits of A", first.layout),
+        bitMatrix("Bits of B", second.layout))),
       section("As text", ...[["A", first], ["B", second]].map(([name, { given, definitions }]) => element("dl", {},
         element("dt", {}, `${name}, linear`), element("dd", {}, element("code", {}, this.library.linearText(given, definitions))),
         element("dt", {}, `${name}, CuTe`), element("dd", {}, element("code", {}, this.library.cute(given, definitions) ?? "none"))))));

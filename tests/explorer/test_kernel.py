@@ -1,0 +1,176 @@
+"""A kernel in the page: written by `lilac explore`, or pasted."""
+
+import json
+import os
+
+import pytest
+from conftest import CORPUS, Opened, explore, lilac
+
+
+def corpus(name):
+    with open(os.path.join(CORPUS, name), encoding="utf-8") as file:
+        return file.read()
+
+
+@pytest.fixture(scope="module")
+def product(browser, tmp_path_factory):
+    """The page of a matrix product."""
+    folder = str(tmp_path_factory.mktemp("product"))
+    opened = Opened(browser, explore(folder, "matmul_f16", "--num-warps", "8"), viewport={"width": 1440, "height": 900})
+    yield opened.page
+    opened.close()
+
+
+def test_command(tmp_path):
+    path = os.path.join(CORPUS, "softmax_float16_4096.ttir")
+    status, out, err = lilac("explore", path, "--json", "--num-warps", "8")
+    assert status == 0 and err == ""
+    kernel = json.loads(out)
+    assert kernel["name"] == "softmax_float16_4096.ttir" and kernel["text"] == corpus("softmax_float16_4096.ttir")
+    assert kernel["options"] == {"device": "", "warps": 8, "stages": 3}
+    assert kernel["ptx"] == lilac("compile", path, "--num-warps", "8")[1]
+    assert kernel["tile"] == lilac("compile", path, "--num-warps", "8", "--emit", "tile")[1]
+    assert kernel["metadata"]["name"] == "softmax"
+    assert kernel["sources"] == {"kernels.py": corpus("kernels.py")}  # beside the kernel
+    alone = tmp_path / "alone.ttir"
+    alone.write_text(corpus("softmax_float16_4096.ttir"), encoding="utf-8")
+    assert json.loads(lilac("explore", str(alone), "--json")[1])["sources"] == {}
+
+
+def test_command_refuses(tmp_path):
+    bad = tmp_path / "bad.ttir"
+    bad.write_text("module {\n  tt.func public @k() {\n    tt.lod\n  }\n}\n", encoding="utf-8")
+    status, out, err = lilac("explore", str(bad), "-o", str(tmp_path / "page.html"))
+    assert status == 1 and "bad.ttir:3" in err and not (tmp_path / "page.html").exists()
+    no_page = tmp_path / "other.html"
+    no_page.write_text("<html></html>", encoding="utf-8")
+    path = os.path.join(CORPUS, "softmax_float16_4096.ttir")
+    status, out, err = lilac("explore", path, "--page", str(no_page))
+    assert status == 1 and "not the explorer's page" in err
+    assert lilac("explore")[0] == 2
+    assert lilac("explore", path, "-o", path)[0] == 2
+
+
+def test_script_in_a_kernel(browser, tmp_path):
+    """A kernel's text cannot end the page's script."""
+    text = corpus("softmax_float16_4096.ttir").replace('"kernels.py"', '"</script><b>.py"')
+    path, out = tmp_path / "kernel.ttir", str(tmp_path / "page.html")
+    path.write_text(text, encoding="utf-8")
+    assert lilac("explore", str(path), "-o", out, "--page", os.environ["LILAC_PAGE"])[0] == 0
+    opened = Opened(browser, out)
+    assert opened.page.inner_text("h2") == "softmax"
+    assert opened.page.evaluate("lilac.kernel.data.text") == text
+    opened.close()
+
+
+def test_head(product):
+    assert product.inner_text("h2") == "matmul"
+    facts = product.inner_text(".facts")
+    for fact in ("sm_90a device", "8 warps", "3 stages", "1 layout conversion", "7 accesses to global memory"):
+        assert fact in facts
+
+
+def selected(page, title):
+    return page.locator(f".pane:has(h3:has-text('{title}')) .lines .selected").all_text_contents()
+
+
+def test_linked_selection(product):
+    product.locator(".pane:has(h3:has-text('Source')) [data-place='kernels.py:59']").click()
+    assert any("ttg.convert_layout" in line for line in selected(product, "Tile IR"))
+    assert any("tt.store" in line for line in selected(product, "Tile IR"))
+    assert any("st.global" in line for line in selected(product, "PTX"))
+    product.locator(".pane:has(h3:has-text('PTX')) [data-place='kernels.py:56']:has-text('wgmma.mma_async')").first.click()
+    assert [line.lstrip("0123456789").strip() for line in selected(product, "Source")] == ["acc = tl.dot(va, vb, acc, out_dtype=ACC)"]
+    assert all("warp_group_dot" in line for line in selected(product, "Tile IR"))
+    assert "What became of kernels.py:56" in product.inner_text(".detail")
+
+
+def test_keyboard_in_a_pane(product):
+    product.locator(".pane:has(h3:has-text('Source')) [data-place='kernels.py:55']").click()
+    product.locator(".pane:has(h3:has-text('Source')) .lines").focus()
+    product.keyboard.press("ArrowDown")
+    assert "kernels.py:56" in product.inner_text(".detail h3 >> nth=0")
+    product.keyboard.press("ArrowUp")
+    product.keyboard.press("ArrowUp")
+    assert "kernels.py:54" in product.inner_text(".detail h3 >> nth=0")  # the loop
+
+
+def test_details_of_a_line(product):
+    product.locator(".pane:has(h3:has-text('Source')) [data-place='kernels.py:59']").click()
+    detail = product.inner_text(".detail")
+    assert "Global memory" in detail and "tt.store" in detail and "2048 (2048)" in detail
+    assert "made by arith.truncf and used by tt.store" in detail
+    assert "Elements go through shared memory" in detail and "Layouts" in detail
+    assert product.locator(".detail .scope").count() == 1
+
+
+def test_timeline(product):
+    assert "Time line of the loop at kernels.py:54" in product.inner_text(".kernel")
+    assert "Up to 2 groups of copies are in flight" in product.inner_text(".timeline")
+    model = product.evaluate("""() => {
+      const [loop] = lilac.model.loopsOf(lilac.kernel.tile), { bars, slots, first } = lilac.model.barsOf(loop);
+      return { before: loop.before.length, kinds: loop.body.map(({ kind }) => kind), first,
+        bars: bars.map(({ kind, iteration, start, end }) => [kind, iteration, end > start]) };
+    }""")
+    assert model["kinds"] == ["wait copies", "product", "wait products", "copy", "copy", "commit"]
+    assert [bar[:2] for bar in model["bars"][:3]] == [["copy", -1], ["copy", -1], ["product", 0]]
+    assert all(bar[2] for bar in model["bars"])
+
+
+def test_other_options(product):
+    field = product.locator(".kernel label:has-text('warps') select")
+    field.select_option("4")
+    assert "4 warps" in product.inner_text(".facts")
+    field.select_option("8")
+    assert "8 warps" in product.inner_text(".facts")
+
+
+def test_pasted_kernel(page):
+    page.click("#tab-kernel")
+    text = corpus("cumsum_16x256.ttir")
+    page.evaluate("document.querySelector('.kernel details').open = true")
+    page.fill("#ttir", text)
+    page.click(".kernel button:has-text('Compile')")
+    assert page.evaluate("lilac.kernel.data.ptx") == lilac("compile", "-", text=text)[1]
+    before = page.inner_text(".kernel h2")
+    page.fill("#ttir", text.replace("tt.load", "tt.lod", 1))
+    page.click(".kernel button:has-text('Compile')")
+    assert "unknown operation 'tt.lod'" in page.inner_text(".kernel .refused")
+    assert page.inner_text(".kernel h2") == before
+    page.fill("#ttir", text)
+    page.click(".kernel button:has-text('Compile')")
+    assert not page.is_visible(".kernel .refused")
+
+
+def test_examples(page):
+    page.click("#tab-kernel")
+    page.evaluate("document.querySelector('.kernel details').open = true")
+    field = page.locator(".kernel label:has-text('or an example') select")
+    for i in range(field.locator("option").count() - 1):
+        page.evaluate("document.querySelector('.kernel details').open = true")
+        field.select_option(str(i))
+        assert not page.is_visible(".kernel .refused")
+        assert page.locator(".panes .pane").count() == 3
+        assert "What became of" in page.inner_text(".detail")
+
+
+def test_ttgir(page):
+    """Layouts with names of the module."""
+    page.click("#tab-kernel")
+    page.evaluate("document.querySelector('.kernel details').open = true")
+    page.fill("#ttir", corpus("transpose_float16.ttgir"))
+    page.click(".kernel button:has-text('Compile')")
+    assert not page.is_visible(".kernel .refused")
+    places = page.evaluate("lilac.kernel.tile.filter(({ raw }) => raw.includes('ttg.convert_layout')).map(({ place }) => place)")
+    page.evaluate("(place) => lilac.kernel.select(place)", places[0])
+    assert "Conversion" in page.inner_text(".detail")
+
+
+def test_file(page, tmp_path):
+    page.click("#tab-kernel")
+    path = tmp_path / "named.ttir"
+    path.write_text(corpus("gather_64x32_axis1.ttir"), encoding="utf-8")
+    page.evaluate("document.querySelector('.kernel details').open = true")
+    page.set_input_files("#ttir-file", str(path))
+    page.wait_for_function("lilac.kernel.data.name === 'named.ttir'")
+    assert page.inner_text(".pane h3 >> nth=0").startswith("Source")
