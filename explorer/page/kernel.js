@@ -6,6 +6,7 @@ import { LayoutNames, readPtx, readTile } from "./locations.js";
 import { Pane } from "./panes.js";
 import { loopsOf, timelineView } from "./timeline.js";
 import { lineDetail } from "./line.js";
+import { budgetView } from "./explanation.js";
 
 const DEVICES = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"];
 
@@ -19,7 +20,8 @@ export class KernelView {
     this.body = element("div", {});
     this.detail = element("div", { class: "detail", "aria-live": "polite" });
     this.loops = element("div", {});
-    this.node = element("div", { class: "kernel" }, this.head, this.body, this.detail, this.loops);
+    this.budget = element("div", {});
+    this.node = element("div", { class: "kernel" }, this.head, this.body, this.detail, this.loops, this.budget);
     this.drawHead();
     if (data) this.show();
     else replace(this.body, element("p", { class: "note" }, "Paste a kernel in TTIR or TTGIR, open a file, or choose an example."));
@@ -28,7 +30,23 @@ export class KernelView {
   connect(library) {
     this.library = library;
     this.node.querySelectorAll("[disabled]").forEach((node) => (node.disabled = false));
-    if (this.place) this.select(this.place);
+    if (this.data) this.explain();
+  }
+
+  /** Asks for the explanation when the page has nothing else to do; then shows the selected line with it. */
+  explain() {
+    this.explanation = null;
+    replace(this.budget);
+    const data = this.data;
+    const run = () => {
+      if (this.data !== data) return;
+      this.explanation = this.library.explain(data.text, data.options);
+      replace(this.budget, budgetView(this.explanation));
+      if (this.place) this.select(this.place, null, false);
+      this.node.dataset.explained = "true";
+    };
+    delete this.node.dataset.explained;
+    (globalThis.requestIdleCallback ?? setTimeout)(run);
   }
 
   // ---- a kernel as input ----
@@ -89,6 +107,7 @@ export class KernelView {
       return;
     }
     this.show();
+    this.explain();
   }
 
   // ---- the panes ----
@@ -142,12 +161,13 @@ export class KernelView {
       element("p", { class: "facts" }, facts.map(([value, what]) => element("span", {}, element("b", {}, String(value)), ` ${what}`))));
   }
 
-  select(place, from = null) {
+  /** Shows what belongs to a place; `scroll`: also scrolls the panes other than `from` to it. */
+  select(place, from = null, scroll = true) {
     this.place = place;
-    for (const pane of this.panes) pane.show(place, pane === from);
+    for (const pane of this.panes) pane.show(place, !scroll || pane === from);
     replace(this.detail, lineDetail({
       library: this.library, place, metadata: this.data.metadata, text: this.sourceText(place), tile: this.tile,
-      definitions: this.definitions(),
+      definitions: this.definitions(), explanation: this.explanation,
     }));
   }
 

@@ -6,6 +6,7 @@ import { baseName, typesIn } from "./locations.js";
 import { cells } from "./cells.js";
 import { elementTypeOf } from "./input.js";
 import { exchangeView, planView } from "./plan.js";
+import { whyView } from "./explanation.js";
 import { BankScope } from "./banks.js";
 import { accessOf } from "./access.js";
 import { Layout, parseLinear } from "./layouts.js";
@@ -20,6 +21,7 @@ export function lineDetail(given) {
     section(`What became of ${given.place}`,
       given.text ? element("p", {}, element("code", {}, given.text)) : null,
       operationList(operations), globalAccesses(given)),
+    given.explanation ? whyView(given.explanation, given.place) : null,
     given.library ? conversions(given, operations) : null,
     given.library ? sharedAccesses(given, operations) : null,
     layouts(given, operations));
@@ -67,11 +69,8 @@ function conversions(given, operations) {
     if (!source || !target) return null;
     const options = { device: given.metadata.target };
     const plan = given.library.convert(source.type, target.type, options);
-    const reason = given.metadata.conversions.each.find(({ source: at }) => atPlace(at, given.place));
     return element("div", {},
-      section("Conversion", reason?.made_by
-        ? element("p", {}, `The value is made by ${reason.made_by} and used by ${reason.wanted_by ?? "several operations"}.`)
-        : null,
+      section("Conversion",
         planView(given.library, source.type, target.type, source.layout, target.layout, options)),
       exchangeView(plan, source.layout));
   }));

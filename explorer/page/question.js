@@ -66,6 +66,10 @@ export class Library {
     return this.json(["conflicts", "--json", tensor, memory]);
   }
 
+  explain(text, options = {}) {
+    return this.json(["explain", "-", "--json", ...compileWords(options)], text);
+  }
+
   compile(text, emit, options = {}) {
     return this.text(["compile", "-", "--emit", emit, ...compileWords(options)], text);
   }

@@ -99,9 +99,22 @@ def test_details_of_a_line(product):
     product.locator(".pane:has(h3:has-text('Source')) [data-place='kernels.py:59']").click()
     detail = product.inner_text(".detail")
     assert "Global memory" in detail and "tt.store" in detail and "2048 (2048)" in detail
-    assert "made by arith.truncf and used by tt.store" in detail
     assert "Elements go through shared memory" in detail and "Layouts" in detail
     assert product.locator(".detail .scope").count() == 1
+
+
+def test_explanation(product):
+    """Plans, reasons, what was not chosen, and the budget, as `lilac explain` has them."""
+    product.wait_for_selector(".kernel[data-explained]")
+    product.locator(".pane:has(h3:has-text('Source')) [data-place='kernels.py:59']").click()
+    detail = product.inner_text(".detail")
+    assert "The layout it comes from is that of ttng.warp_group_dot (kernels.py:56)" in detail
+    assert "wgmma determines the layout of its result" in detail and "not chosen" in detail
+    words = ["explain", "-", "--json", "--num-warps", "8", "--num-stages", "3"]
+    explanation = json.loads(lilac(*words, text=corpus("matmul_f16.ttir"))[1])
+    assert product.evaluate("lilac.kernel.explanation") == explanation
+    budget = product.inner_text(".kernel section:has(h3:has-text('Budget'))")
+    assert f"limited by {explanation['budget']['limited_by']}" in budget and "memory is the largest" in budget
 
 
 def test_timeline(product):

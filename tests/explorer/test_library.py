@@ -38,14 +38,15 @@ def test_layouts(page):
 
 
 def test_kernels(page):
-    """TTIR and TTGIR of the corpus, to PTX and to tile IR."""
+    """TTIR and TTGIR of the corpus, to PTX, to tile IR, and explained."""
     questions = []
     for name in sorted(os.listdir(CORPUS)):
         if name.endswith((".ttir", ".ttgir")):
             with open(os.path.join(CORPUS, name), encoding="utf-8") as file:
                 text = file.read()
             questions += [[["compile", "-", "--emit", form], text] for form in ("ptx", "tile")]
-    assert compare(page, questions) >= 2 * 50
+            questions.append([["explain", "-", "--json"], text])
+    assert compare(page, questions) >= 3 * 50
 
 
 def test_plans(page):
