@@ -21,36 +21,6 @@ def product(browser, tmp_path_factory):
     opened.close()
 
 
-def test_command(tmp_path):
-    path = os.path.join(CORPUS, "softmax_float16_4096.ttir")
-    status, out, err = lilac("explore", path, "--json", "--num-warps", "8")
-    assert status == 0 and err == ""
-    kernel = json.loads(out)
-    assert kernel["name"] == "softmax_float16_4096.ttir" and kernel["text"] == corpus("softmax_float16_4096.ttir")
-    assert kernel["options"] == {"device": "", "warps": 8, "stages": 3}
-    assert kernel["ptx"] == lilac("compile", path, "--num-warps", "8")[1]
-    assert kernel["tile"] == lilac("compile", path, "--num-warps", "8", "--emit", "tile")[1]
-    assert kernel["metadata"]["name"] == "softmax"
-    assert kernel["sources"] == {"kernels.py": corpus("kernels.py")}  # beside the kernel
-    alone = tmp_path / "alone.ttir"
-    alone.write_text(corpus("softmax_float16_4096.ttir"), encoding="utf-8")
-    assert json.loads(lilac("explore", str(alone), "--json")[1])["sources"] == {}
-
-
-def test_command_refuses(tmp_path):
-    bad = tmp_path / "bad.ttir"
-    bad.write_text("module {\n  tt.func public @k() {\n    tt.lod\n  }\n}\n", encoding="utf-8")
-    status, out, err = lilac("explore", str(bad), "-o", str(tmp_path / "page.html"))
-    assert status == 1 and "bad.ttir:3" in err and not (tmp_path / "page.html").exists()
-    no_page = tmp_path / "other.html"
-    no_page.write_text("<html></html>", encoding="utf-8")
-    path = os.path.join(CORPUS, "softmax_float16_4096.ttir")
-    status, out, err = lilac("explore", path, "--page", str(no_page))
-    assert status == 1 and "not the explorer's page" in err
-    assert lilac("explore")[0] == 2
-    assert lilac("explore", path, "-o", path)[0] == 2
-
-
 def test_script_in_a_kernel(browser, tmp_path):
     """A kernel's text cannot end the page's script."""
     text = corpus("softmax_float16_4096.ttir").replace('"kernels.py"', '"</script><b>.py"')
