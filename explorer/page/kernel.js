@@ -37,10 +37,12 @@ export class KernelView {
   explain() {
     this.explanation = null;
     replace(this.budget);
+    replace(this.loops);
     const data = this.data;
     const run = () => {
       if (this.data !== data) return;
       this.explanation = this.library.explain(data.text, data.options);
+      this.drawLoops();
       replace(this.budget, budgetView(this.explanation));
       if (this.place) this.select(this.place, null, false);
       this.node.dataset.explained = "true";
@@ -128,7 +130,6 @@ export class KernelView {
     this.drawTitle();
     replace(this.body, element("div", { class: "panes" }, this.panes.map(({ node }) => node)));
     replace(this.detail);
-    this.drawLoops();
     this.place = null;
     const first = this.tile.find(({ raw, place }) => place && / tt\.(load|dot)|warp_group_dot|descriptor_load/.test(raw));
     if (first) this.select(first.place);
@@ -182,7 +183,7 @@ export class KernelView {
   }
 
   drawLoops() {
-    const loops = loopsOf(this.tile);
+    const loops = loopsOf(this.explanation);
     replace(this.loops, loops.map((loop) => section(`Time line of the loop at ${loop.place ?? "an unknown line"}`,
       timelineView(loop, (place) => place && this.select(place)))));
   }

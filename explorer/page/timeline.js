@@ -1,52 +1,35 @@
 // The time line of a pipelined loop: which asynchronous copies and products are in flight while others execute.
 //
-// It follows from the rules of the operations: a copy may end no later than the wait that completes it. Order is
-// exact, lengths are not times.
+// It follows from the events that `lilac explain --json` lists for each loop, and from the rules of the operations: a
+// copy may end no later than the wait that completes it. Order is exact, lengths are not times.
 
 import { element } from "./dom.js";
 import { hue, ink, refreshColours } from "./colours.js";
+import { placeOf } from "./explanation.js";
 
 const ITERATIONS = 5;
-const KINDS = [
-  ["copy", /ttg\.async_copy_global_to_local|ttng\.async_tma_copy_global_to_local/],
-  ["commit", /ttg\.async_commit_group/],
-  ["wait copies", /ttg\.async_wait/],
-  ["wait barrier", /ttng\.wait_barrier/],
-  ["expect", /ttng\.barrier_expect/],
-  ["product", /ttng\.warp_group_dot (?!_)|tt\.dot /],
-  ["wait products", /ttng\.warp_group_dot_wait/],
-];
+const ARRIVALS = new Set(["ttng.arrive_barrier"]); // of threads: waits for them wait for no copy
 
-function eventOf({ text, place, raw }) {
-  for (const [kind, pattern] of KINDS) {
-    if (!pattern.test(raw)) continue;
-    const pending = /(?:num|pendings) = (\d+)/.exec(raw);
-    return { kind, place, text: text.trim(), pending: pending ? Number(pending[1]) : 0, synchronous: / tt\.dot /.test(raw) };
-  }
-  return null;
-}
-
-const indent = (line) => line.text.length - line.text.trimStart().length;
-
-/** Loops with asynchronous operations: [{line, place, before: [event], body: [event]}]; `before` are the events in
- *  front of the loop that no wait in front of it completes. */
-export function loopsOf(lines) {
-  const loops = [];
-  lines.forEach((line, start) => {
-    if (!/\bscf\.for\b/.test(line.text)) return;
-    const end = lines.findIndex((other, i) => i > start && indent(other) <= indent(line) && other.text.trim().startsWith("}"));
-    const inside = lines.slice(start + 1, end);
-    const own = inside.filter((other) => indent(other) === indent(line) + 2); // not those of inner loops
-    const body = own.map(eventOf).filter((event) => event !== null);
-    if (!body.some(({ kind }) => kind === "copy" || kind === "commit" || kind === "expect")) return;
-    const before = lines.slice(0, start).filter((other) => indent(other) <= indent(line)).map(eventOf)
-      .filter((event) => event !== null);
-    loops.push({ line, place: line.place, before, body });
+/** Loops with products or waits for copies: [{place, before: [event], body: [event]}]; an event is {kind, place,
+ *  pending, completes}. `before` are the events in front of all loops. */
+export function loopsOf(explanation) {
+  const operation = (number) => explanation.operations[number - 1];
+  const event = ({ operation: number, kind, pending, waits_for: waitsFor }) => ({
+    number, pending: pending ?? 0, place: placeOf(explanation, operation(number)),
+    kind: kind === "box" ? "copy" : kind,
+    synchronous: operation(number).name === "tt.dot",
+    completes: waitsFor.some((other) => !ARRIVALS.has(operation(other).name)),
   });
-  return loops;
+  const outside = explanation.timeline.filter(({ loop }) => loop === null).flatMap(({ events }) => events.map(event));
+  return explanation.timeline.filter(({ loop }) => loop !== null).map(({ loop, events }) => {
+    const { operation: head } = explanation.loops[loop];
+    const body = events.map(event);
+    return { head, place: placeOf(explanation, operation(head)), body, before: outside.filter(({ number }) => number < head) };
+  }).filter(({ body }) => body.some(({ kind }) => kind === "copy")
+    && body.some(({ kind, completes }) => ["product", "wait copies"].includes(kind) || (kind === "wait mbarrier" && completes)));
 }
 
-/** Bars of a loop: {kind, start, end, iteration, place, text}, in slots of events; those that begin in front of the
+/** Bars of a loop: {kind, start, end, iteration, place}, in slots of events; those that begin in front of the
  *  loop have negative starts. */
 export function barsOf({ before, body }) {
   const slots = [...before.map((event) => ({ event, iteration: -1 }))];
@@ -55,22 +38,21 @@ export function barsOf({ before, body }) {
   let open = null; // a group of copies that is not committed yet
   const groupBy = [...before, ...body].some(({ kind }) => kind === "expect") ? "expect" : "commit";
   slots.forEach(({ event, iteration }, slot) => {
-    if (event.kind === "copy" && groupBy === "commit") open ??= { start: slot, place: event.place, text: event.text };
+    if (event.kind === "copy" && groupBy === "commit") open ??= { start: slot, place: event.place };
     if (event.kind === groupBy) {
-      const bar = { kind: "copy", start: open?.start ?? slot, iteration, place: open?.place ?? event.place,
-        text: open?.text ?? event.text, end: null };
+      const bar = { kind: "copy", start: open?.start ?? slot, iteration, place: open?.place ?? event.place, end: null };
       open = null;
       bars.push(bar);
       copies.push(bar);
     }
     if (event.kind === "product") {
-      const bar = { kind: "product", start: slot, iteration, place: event.place, text: event.text,
+      const bar = { kind: "product", start: slot, iteration, place: event.place,
         end: event.synchronous ? slot + 1 : null };
       bars.push(bar);
       if (!event.synchronous) products.push(bar);
     }
     if (event.kind === "wait copies" && groupBy === "commit") finish(copies, event.pending, slot);
-    if (event.kind === "wait barrier" && groupBy === "expect") finish(copies, Math.max(0, copies.length - 1), slot);
+    if (event.kind === "wait mbarrier" && event.completes) finish(copies, Math.max(0, copies.length - 1), slot);
     if (event.kind === "wait products") finish(products, event.pending, slot);
   });
   for (const bar of bars) bar.end ??= slots.length;

@@ -88,16 +88,43 @@ def test_explanation(product):
 
 
 def test_timeline(product):
+    product.wait_for_selector(".timeline")
     assert "Time line of the loop at kernels.py:54" in product.inner_text(".kernel")
     assert "Up to 2 groups of copies are in flight" in product.inner_text(".timeline")
-    model = product.evaluate("""() => {
-      const [loop] = lilac.model.loopsOf(lilac.kernel.tile), { bars, slots, first } = lilac.model.barsOf(loop);
-      return { before: loop.before.length, kinds: loop.body.map(({ kind }) => kind), first,
-        bars: bars.map(({ kind, iteration, start, end }) => [kind, iteration, end > start]) };
-    }""")
-    assert model["kinds"] == ["wait copies", "product", "wait products", "copy", "copy", "commit"]
-    assert [bar[:2] for bar in model["bars"][:3]] == [["copy", -1], ["copy", -1], ["product", 0]]
-    assert all(bar[2] for bar in model["bars"])
+    assert timelines(product) == [{
+        "before": ["copy", "copy", "commit"] * 2,
+        "body": ["wait copies", "product", "wait products", "copy", "copy", "commit"],
+        # Copies of two groups are issued before the loop; a product ends in the iteration after its own.
+        "bars": [["copy", -1, 0], ["copy", -1, 1], ["product", 0, 1], ["copy", 0, 2], ["product", 1, 2], ["copy", 1, 3],
+                 ["product", 2, 3], ["copy", 2, 4], ["product", 3, 4], ["copy", 3, 5], ["product", 4, 5], ["copy", 4, 5]],
+    }]
+    product.locator(".timeline [data-bar='2']").click()
+    assert "kernels.py:56" in product.inner_text(".detail h3 >> nth=0")
+
+
+TIMELINES = """() => lilac.model.loopsOf(lilac.kernel.explanation).map((loop) => {
+  const { bars, first } = lilac.model.barsOf(loop), { before, body } = loop;
+  return { before: before.map(({ kind }) => kind), body: body.map(({ kind }) => kind),
+    bars: bars.map(({ kind, iteration, end }) => [kind, iteration, Math.floor((end - first) / body.length)]) };
+})"""
+
+
+def timelines(page):
+    """The loops: their events, and for each bar its kind, and the iterations in which it begins and ends."""
+    page.wait_for_selector(".kernel[data-explained]", state="attached")
+    return page.evaluate(TIMELINES)
+
+
+@pytest.mark.parametrize("kernel, ahead", [("matmul_descriptor_f16", 2), ("attention_f16_d128_causal", 2)])
+def test_timeline_of_barriers(browser, tmp_path, kernel, ahead):
+    """Copies that end at mbarriers; waits of warps for each other complete none. A loop around has no bars of its own."""
+    opened = Opened(browser, explore(str(tmp_path), kernel, "--num-warps", "8"))
+    (loop,) = timelines(opened.page)
+    assert "wait mbarrier" in loop["body"]
+    copies = [bar for bar in loop["bars"] if bar[0] == "copy" and bar[2] < 5]
+    assert [end for _, _, end in copies] == list(range(len(copies)))  # each iteration waits for one group
+    assert all(end - begin == ahead for _, begin, end in copies if begin >= 0)
+    opened.close()
 
 
 def test_other_options(product):
