@@ -36,6 +36,11 @@ export const PAIRS = [
       + "tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>",
   },
   {
+    name: "Memory of 64 channels, row-major and in blocks of 32 (NCHW, NCHW_VECT_C)", view: "layouts",
+    a: "row_major(1x64x8x8)",
+    b: "tiled(1x64x8x8, NC/32HW32)",
+  },
+  {
     name: "Within a warp: shuffles suffice", vector: 16,
     a: "8x32xf32\nregister = n0 n1 m0\nlane = n2 n3 n4 m1 m2",
     b: "8x32xf32\nregister = m0 n0 n2\nlane = n1 n3 n4 m1 m2",

@@ -139,6 +139,12 @@ export function noToggles(steps) {
   return plainSegments(steps).map(() => steps.banks.map(() => false));
 }
 
+/** The textbook's: the number of the row is added to the bank, bit by bit. */
+export function classicToggles(steps) {
+  const first = steps.banks.findIndex((bank) => !steps.vector.includes(bank));
+  return plainSegments(steps).map((_, i) => steps.banks.map((__, j) => j === first + i));
+}
+
 function coordinatesIn(basis, dimension) {
   const rows = [];
   basis.forEach((vector, i) => {

@@ -81,6 +81,7 @@ export class Tour {
     this.verdict = element("div", { class: "verdict", "aria-live": "polite" });
     const buttons = element("div", { class: "controls" },
       this.button("No swizzle", () => swizzles.noToggles(this.steps)),
+      this.button("The row's number", () => swizzles.classicToggles(this.steps)),
       this.button("The derived one", () => this.best),
       this.button("Another optimal one", () => swizzles.anotherMember(this.steps, this.best)));
     this.setToggles(this.toggles);
@@ -188,10 +189,25 @@ export class Tour {
           ? `${s.segmentBits} of H and C: ${names(s.segments)}. No transaction has a conflict.`
           : `H and C have ${s.free.length} of the ${s.segmentBits} directions needed; ${names(s.padded)} must be lanes' own.`),
         step("Banks", `Any completion to a basis: ${names(s.banks)}.`)),
+      element("h4", {}, "Three swizzles"), this.comparison(),
       this.libraryTotal < this.derivedTotal ? text(`This derivation reaches ${this.derivedTotal} wavefronts. The plan of`
         + ` the library reaches ${this.libraryTotal}: for elements narrower than a bank it chooses the words as well, and`
         + ` each side may have a vector of its own. The toggles above are those of the library's memory.`) : null,
       rowBits > 0 && this.now.memory.bits <= 16 ? bitMatrix("The memory layout now", this.now.memory) : null);
+  }
+
+  /** No exclusive or, that of textbooks, and the derived one: their conflicts as subspaces. */
+  comparison() {
+    const rows = [["none", swizzles.noToggles(this.steps)], ["the row's number", swizzles.classicToggles(this.steps)],
+      ["derived", this.best]];
+    const space = (layout, access, memory) => {
+      const directions = swizzles.conflictSpace(this.derived, layout, access, memory);
+      return `${span(directions, this.a)}: ${access.wavefronts}`;
+    };
+    return table(["exclusive or with", "segments", "A stores: wavefronts", "B loads: wavefronts"], rows.map(([name, toggles]) => {
+      const { memory, a, b, store, load } = swizzles.count(this.steps, toggles);
+      return [name, set(swizzles.segmentsOf(this.steps, toggles), this.a), space(a, store, memory), space(b, load, memory)];
+    }), { class: "wide" });
   }
 
   lemma(name, layout, access) {

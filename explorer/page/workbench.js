@@ -51,7 +51,8 @@ export class Workbench {
     return { area, message, node: element("div", { class: "input" }, element("label", { for: area.id }, label), area, message) };
   }
 
-  open({ a, b, vector }) {
+  open({ a, b, vector, view }) {
+    if (view) this.views.choose((this.view = view));
     [this.fields[0].area.value, this.fields[1].area.value] = [a, b];
     this.vector = vector ?? this.vector;
     this.width.querySelector("select").value = String(this.vector);
