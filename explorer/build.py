@@ -45,7 +45,8 @@ def module(name, done):
 
 
 CORPUS = os.path.join(FOLDER, "..", "..", "tests", "data", "corpus")
-SAMPLES = [("softmax", "softmax_float16_4096", 8), ("layer norm", "layer_norm_f16_4096", 8), ("transpose", "transpose_float16", 4),
+SAMPLES = [("softmax", "softmax_float16_4096", 8), ("layer norm", "layer_norm_f16_4096", 8),
+           ("transpose", "transpose_float16", 4),
            ("matrix product", "matmul_f16", 8), ("matrix product through descriptors", "matmul_descriptor_f16", 8),
            ("attention", "attention_f16_d64_full", 4)]
 

@@ -54,8 +54,10 @@ export function select(label, options, chosen, change) {
   return element("label", { class: "field" }, element("span", {}, label), list);
 }
 
+/** A table. One of many columns may scroll sideways on a narrow screen, by the keyboard too. */
 export function table(heads, rows, properties = {}) {
-  return element("table", properties,
+  const scrolls = heads.length > 3 && !rows.flat().some((cell) => cell instanceof HTMLButtonElement);
+  return element("table", { ...(scrolls ? { tabindex: "0" } : {}), ...properties },
     element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
     element("tbody", {}, rows.map((row) => element("tr", {}, row.map((cell, i) =>
       element(i === 0 ? "th" : "td", i === 0 ? { scope: "row" } : {}, cell))))));

@@ -1,7 +1,8 @@
 // Examples of the workbench and of kernels.
 
 const blocked = (shape, size, threads, warps, order) =>
-  `tensor<${shape}, #ttg.blocked<{sizePerThread = [${size}], threadsPerWarp = [${threads}], warpsPerCTA = [${warps}], order = [${order}]}>>`;
+  `tensor<${shape}, #ttg.blocked<{sizePerThread = [${size}], threadsPerWarp = [${threads}], warpsPerCTA = [${warps}],`
+  + ` order = [${order}]}>>`;
 
 export const PAIRS = [
   {

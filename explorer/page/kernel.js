@@ -24,7 +24,10 @@ export class KernelView {
     this.node = element("div", { class: "kernel" }, this.head, this.body, this.detail, this.loops, this.budget);
     this.drawHead();
     if (data) this.show();
-    else replace(this.body, element("p", { class: "note" }, "Paste a kernel in TTIR or TTGIR, open a file, or choose an example."));
+    else {
+      replace(this.body, element("p", { class: "note" },
+        "Paste a kernel in TTIR or TTGIR, open a file, or choose an example."));
+    }
   }
 
   connect(library) {
@@ -159,7 +162,8 @@ export class KernelView {
       [m.accesses.count, m.accesses.count === 1 ? "access to global memory" : "accesses to global memory"],
     ];
     replace(this.title, element("h2", {}, m.name),
-      element("p", { class: "facts" }, facts.map(([value, what]) => element("span", {}, element("b", {}, String(value)), ` ${what}`))));
+      element("p", { class: "facts" }, facts.map(([value, what]) =>
+        element("span", {}, element("b", {}, String(value)), ` ${what}`))));
   }
 
   /** Shows what belongs to a place; `scroll`: also scrolls the panes other than `from` to it. */

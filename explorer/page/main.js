@@ -119,7 +119,8 @@ async function start() {
     if (current === "workbench") first();
     else parts.workbench.start = first;
     // For the console, and for tests.
-    const model = { Layout, readLayout, accessOf, withVector, wavefrontsOf, barsOf, depthOf, loopsOf, hue, ink, f2, swizzles, questions };
+    const model = { Layout, readLayout, accessOf, withVector, wavefrontsOf, barsOf, depthOf, loopsOf, hue, ink, f2, swizzles,
+      questions };
     globalThis.lilac = { library, workbench, kernel, redraw, model, examples: PAIRS };
   } catch (error) {
     replace(bench, element("p", { class: "refused", role: "alert" }, `The library did not start: ${error.message}`));

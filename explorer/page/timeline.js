@@ -97,13 +97,15 @@ function drawBars(loop, { bars, slots, first }) {
   bars.forEach((bar, i) => {
     const label = bar.kind === "copy" ? "copy" : "product";
     const barWidth = Math.max(6, (bar.end - bar.start) * unit - 3);
-    parts.push(`<g data-bar="${i}" style="cursor:pointer"><title>${label} that is issued ${bar.iteration < 0 ? "before the loop"
-      : `in iteration ${bar.iteration}`}</title><rect x="${left + bar.start * unit}" y="${y(bar)}" width="${barWidth}"`
-      + ` height="${height}" rx="3" fill="${hue(bar.kind === "copy" ? 0 : 3, 6)}" stroke="${ink("rule")}"/>`
-      + (barWidth > 50 ? `<text x="${left + bar.start * unit + 5}" y="${y(bar) + 15}" font-size="11" fill="${ink("ink")}">${label}</text>` : "")
-      + "</g>");
+    const when = bar.iteration < 0 ? "before the loop" : `in iteration ${bar.iteration}`;
+    const x = left + bar.start * unit;
+    const name = `<text x="${x + 5}" y="${y(bar) + 15}" font-size="11" fill="${ink("ink")}">${label}</text>`;
+    parts.push(`<g data-bar="${i}" style="cursor:pointer"><title>${label} that is issued ${when}</title>`
+      + `<rect x="${x}" y="${y(bar)}" width="${barWidth}" height="${height}" rx="3"`
+      + ` fill="${hue(bar.kind === "copy" ? 0 : 3, 6)}" stroke="${ink("rule")}"/>${barWidth > 50 ? name : ""}</g>`);
   });
-  return `<svg viewBox="0 0 ${width} ${bottom}" width="${width}" height="${bottom}" font-family="system-ui, sans-serif">${parts.join("")}</svg>`;
+  return `<svg viewBox="0 0 ${width} ${bottom}" width="${width}" height="${bottom}" font-family="system-ui, sans-serif">`
+    + `${parts.join("")}</svg>`;
 }
 
 export function timelineView(loop, choose) {

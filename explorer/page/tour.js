@@ -176,7 +176,8 @@ export class Tour {
           + ` ${span(s.aRegister, a)} ∩ ${span(s.bRegister, a)} = ${span(s.common, a)}. An access has at most`
           + ` ${s.mostBytes} bytes, so the vector is ${names(s.vector)}.`),
         step("Sizes", `${2 ** s.vector.length} elements of ${s.elementBytes} bytes in a vector; ${s.bankBits} bits of the`
-          + ` bank, ${s.segmentBits} bits of the segment: ${s.dimension} = ${s.vector.length} + ${s.bankBits} + ${s.segmentBits}.`),
+          + ` bank, ${s.segmentBits} bits of the segment: ${s.dimension} = ${s.vector.length} + ${s.bankBits}`
+          + ` + ${s.segmentBits}.`),
         step("Transactions", s.dropped === 0
           ? "An access of at most 4 bytes a lane is one transaction of all lanes."
           : `Accesses of ${s.elementBytes * 2 ** s.vector.length} bytes have ${2 ** s.dropped} transactions: the last`

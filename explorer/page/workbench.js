@@ -113,8 +113,10 @@ export class Workbench {
       section("Bit matrices", element("div", { class: "pair" }, bitMatrix("Bits of A", first.layout),
         bitMatrix("Bits of B", second.layout))),
       section("As text", ...[["A", first], ["B", second]].map(([name, { given, definitions }]) => element("dl", {},
-        element("dt", {}, `${name}, linear`), element("dd", {}, element("code", {}, this.library.linearText(given, definitions))),
-        element("dt", {}, `${name}, CuTe`), element("dd", {}, element("code", {}, this.library.cute(given, definitions) ?? "none"))))));
+        element("dt", {}, `${name}, linear`),
+        element("dd", {}, element("code", {}, this.library.linearText(given, definitions))),
+        element("dt", {}, `${name}, CuTe`),
+        element("dd", {}, element("code", {}, this.library.cute(given, definitions) ?? "none"))))));
   }
 
   conversion(first, second) {

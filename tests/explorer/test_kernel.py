@@ -50,7 +50,8 @@ def test_linked_selection(product):
     assert any("tt.store" in line for line in selected(product, "Tile IR"))
     assert any("st.global" in line for line in selected(product, "PTX"))
     product.locator(".pane:has(h3:has-text('PTX')) [data-place='kernels.py:56']:has-text('wgmma.mma_async')").first.click()
-    assert [line.lstrip("0123456789").strip() for line in selected(product, "Source")] == ["acc = tl.dot(va, vb, acc, out_dtype=ACC)"]
+    (line,) = selected(product, "Source")
+    assert line.lstrip("0123456789").strip() == "acc = tl.dot(va, vb, acc, out_dtype=ACC)"
     assert all("warp_group_dot" in line for line in selected(product, "Tile IR"))
     assert "What became of kernels.py:56" in product.inner_text(".detail")
 

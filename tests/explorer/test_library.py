@@ -63,7 +63,8 @@ def test_diagnostics(page):
     compare(page, [
         [["layout", "tensor<16x16xf32, #ttg.blocked<{sizePerThread = [2]}>>"], ""],
         [["layout", "nothing"], ""],
-        [["compile", "-"], "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %v = tt.lod %p : f32\n    tt.return\n  }\n}\n"],
+        [["compile", "-"],
+         "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %v = tt.lod %p : f32\n    tt.return\n  }\n}\n"],
         [["compile"], ""],
         [["convert", "--vector", "3", "a", "b"], ""],
     ])

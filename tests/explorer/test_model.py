@@ -20,7 +20,8 @@ const basis = (bits) => {
 const distributed = (shape, bits, warps) => {
   const layout = new Layout({ register: [], lane: [], warp: [], block: [] }, shape, bits);
   const vectors = basis(layout.bits);
-  Object.assign(layout.columns, { lane: vectors.slice(0, 5), warp: vectors.slice(5, 5 + warps), register: vectors.slice(5 + warps) });
+  const lane = vectors.slice(0, 5), warp = vectors.slice(5, 5 + warps), register = vectors.slice(5 + warps);
+  Object.assign(layout.columns, { lane, warp, register });
   return layout;
 };
 const memory = (shape, bits) => {
@@ -108,7 +109,8 @@ def test_transpose(page):
       const xor = (shift) => swizzles.noToggles(steps).map((row, i) => row.map((_, j) => j === i + shift));
       const none = swizzles.count(steps, swizzles.noToggles(steps));
       return {
-        loads: [none, swizzles.count(steps, xor(0)), swizzles.count(steps, xor(1))].map(({ load }) => load.wavefrontsOfTransaction),
+        loads: [none, swizzles.count(steps, xor(0)), swizzles.count(steps, xor(1))]
+          .map(({ load }) => load.wavefrontsOfTransaction),
         stores: [none, swizzles.count(steps, xor(0))].map(({ store }) => store.wavefrontsOfTransaction),
         derived: swizzles.togglesOf(steps), xor: xor(1), shared: first.direction(steps.shared[0]),
         segments: steps.segments.map((segment) => first.direction(segment)),

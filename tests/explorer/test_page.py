@@ -74,7 +74,8 @@ VIEWS = {
 
 @pytest.mark.parametrize("scheme, width", [("light", 1440), ("dark", 480)])
 def test_accessible(browser, tmp_path, scheme, width):
-    opened = Opened(browser, explore(str(tmp_path), "transpose_float16"), color_scheme=scheme, viewport={"width": width, "height": 900})
+    opened = Opened(browser, explore(str(tmp_path), "transpose_float16"), color_scheme=scheme,
+                    viewport={"width": width, "height": 900})
     page = opened.page
     for name, action in VIEWS.items():
         if name != "kernel":
@@ -98,7 +99,8 @@ def test_contrast_of_pictures(opened):
         return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
       };
       const luminance = (colour) => {
-        const [r, g, b] = channels(colour).map((c) => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
+        const [r, g, b] = channels(colour).map((c) => c / 255)
+          .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
       };
       const ink = luminance(lilac.model.ink("ink"));

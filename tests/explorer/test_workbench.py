@@ -79,7 +79,8 @@ def test_all_examples(bench):
 def test_tour(bench):
     text = bench.inner_text(".results")
     for part in ("16 wavefronts, loading 256 wavefronts", "I = {n0}", "H = {m0⊕n1, m1⊕n2, m2⊕n3, m3⊕n4}",
-                 "span{m0⊕n0}: 32", "span{m0, m1, m2, m3}: 256", "{0}: 16", "32*m + (n ^ 2*m)", "Sw<4,1,4> o 0 o (16,32):(32,1)", "vec = 2, perPhase = 1, maxPhase = 16"):
+                 "span{m0⊕n0}: 32", "span{m0, m1, m2, m3}: 256", "{0}: 16", "32*m + (n ^ 2*m)", "Sw<4,1,4> o 0 o (16,32):(32,1)",
+                 "vec = 2, perPhase = 1, maxPhase = 16"):
         assert part in text, part
     assert "16 + 16 wavefronts" in bench.inner_text(".verdict")
 
