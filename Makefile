@@ -4,7 +4,7 @@ BUILD    ?= build/release
 JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX   ?= /usr/local
 
-.PHONY: all demo check check-asan bench fuzz install format clean help core
+.PHONY: all demo explorer check check-asan bench fuzz install format clean help core
 
 all: core                ## build the library and the command
 core: $(BUILD)/CMakeCache.txt
@@ -16,6 +16,11 @@ $(BUILD)/CMakeCache.txt:
 
 demo: core               ## compile a softmax of Triton's and run it on the simulator
 	@sh examples/softmax/demo.sh $(BUILD)/tools/lilac/lilac
+
+explorer:                ## the explorer's page, build/wasm/explorer/explorer.html (needs clang, lld and wasi-libc)
+	@scripts/need EXPLORER
+	@cmake -S . -B build/wasm --toolchain cmake/wasm32-wasi.cmake -DCMAKE_BUILD_TYPE=Release >/dev/null
+	@cmake --build build/wasm -j $(JOBS)
 
 check:                   ## build and run all tests
 	@scripts/need TESTS
@@ -30,10 +35,11 @@ check-asan:              ## the same under the address, undefined-behaviour and 
 	@cd build/asan && ctest --output-on-failure -j $(JOBS)
 
 bench: core              ## compile time beside ptxas, layout algebra, planner (GPU benchmarks: bench/README.md)
-	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout bench_plan
+	@cmake --build $(BUILD) -j $(JOBS) --target compile_time bench_layout bench_plan explain_time
 	@$(BUILD)/bench/compile_time
 	@$(BUILD)/bench/layout
 	@$(BUILD)/bench/plan
+	@$(BUILD)/bench/explain_time tests/data/ttir tests/data/corpus tests/data/ttgir tests/data/control
 
 FUZZ_SECONDS ?= 600
 fuzz:                    ## run each fuzz target for FUZZ_SECONDS (needs clang)

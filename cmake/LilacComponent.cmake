@@ -19,6 +19,7 @@ set(LILAC_HEADERS_lower lower.h)
 set(LILAC_HEADERS_target/ptx ptx.h)
 set(LILAC_HEADERS_target/sim sim.h)
 set(LILAC_HEADERS_driver driver.h)
+set(LILAC_HEADERS_explain explain.h)
 set(LILAC_HEADERS_runtime runtime.h)
 
 set(LILAC_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)

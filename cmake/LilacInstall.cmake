@@ -5,6 +5,9 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/lilac)
 install(TARGETS lilac_static lilac_shared EXPORT lilac-targets)
 install(FILES include/lilac.h TYPE INCLUDE)
 install(DIRECTORY include/lilac TYPE INCLUDE)
+# The explorer's page, if `make explorer` has built it.
+install(FILES ${PROJECT_SOURCE_DIR}/build/wasm/explorer/explorer.html
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/lilac OPTIONAL)
 install(EXPORT lilac-targets NAMESPACE lilac:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/lilac-config.cmake.in lilac-config.cmake
                               INSTALL_DESTINATION ${package_folder})

@@ -11,6 +11,7 @@
 #include <lilac/driver.h>
 #include <lilac/encoding.h>
 #include <lilac/engine.h>
+#include <lilac/explain.h>
 #include <lilac/layout.h>
 #include <lilac/lower.h>
 #include <lilac/matrix.h>

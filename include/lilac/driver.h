@@ -27,6 +27,20 @@ typedef enum lilac_stage {
     LILAC_STAGE_COUNT
 } lilac_stage;
 
+/* A layout for the operation of a line, to be compared with the one that the engine chooses. */
+typedef struct lilac_forced_layout {
+    const char *file;   /* of the user's program; NULL: the text that is compiled */
+    uint32_t line;      /* of an access to global memory, a reduction, a scan or a gather */
+    const char *layout; /* "#ttg.blocked<{…}>" */
+} lilac_forced_layout;
+
+/* A promise about a parameter, as tt.divisibility makes it: a pointer is a multiple of `divisor` bytes, an integer one
+ * of `divisor`. */
+typedef struct lilac_assumed_divisor {
+    const char *parameter;
+    uint32_t divisor; /* a power of two */
+} lilac_assumed_divisor;
+
 typedef struct lilac_options {
     /* The attributes of a module with layouts ("ttg.num-warps", "ttg.num-ctas", ttg.target) must
      * agree with the fields given here. A field that is NULL or 0 is that of the module, or, if the
@@ -39,10 +53,16 @@ typedef struct lilac_options {
     lilac_stage stop_at;      /* run the passes of this stage and of those before it */
     const char *stop_after;   /* stop after the last pass of this name, or NULL */
     const char *skip;         /* the passes to skip, such as "licm,schedule", or NULL */
+    bool number_operations;   /* before lowering: see lilac_operation_number */
     bool comments, line_info; /* of the PTX */
     uint32_t newest_ptx;      /* the newest PTX ISA version allowed, times ten; 0: any */
-    bool no_contraction;      /* do not contract products and sums to fused multiply-adds */
-    bool keep_subnormals;     /* f32 exp2, sqrt and rsqrt do not flush subnormals to zero */
+    const lilac_forced_layout *forced; /* `forced_count` of them */
+    uint32_t forced_count;
+    const lilac_assumed_divisor *divisors; /* `divisor_count` of them */
+    uint32_t divisor_count;
+    bool no_contraction; /* do not contract products and sums to fused multiply-adds */
+    struct lilac_lowered_plans *plans; /* of the operations, appended (lower.h); or NULL */
+    bool keep_subnormals; /* f32 exp2, sqrt and rsqrt do not flush subnormals to zero */
 } lilac_options;
 
 /* Sets the defaults: no device, warps or blocks given, 3 stages, comments and line info on, all
@@ -75,7 +95,8 @@ typedef struct lilac_compilation {
  * `unknown-pass` (print_after, stop_after or skip names none), `pass-order` (a skipped pass
  * produces the IR of a later one), `invalid-target` (a launch shape that the device does not have,
  * or a module for another launch shape or device), `no-kernel` (no public function has a body),
- * `unknown-kernel` (no kernel has the name that the options give). Those of lilac_ptx_write:
+ * `unknown-kernel` (no kernel has the name that the options give), `forced-layout` (a layout of the options is
+ * not one of the tensor, or no operation of its line chooses a layout), `unknown-argument` (no parameter has the name of an assumed divisor). Those of lilac_ptx_write:
  * `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);
@@ -122,6 +143,11 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  * the module. Of a compilation whose layouts are assigned. */
 LILAC_API void lilac_compilation_ttgir(lilac_text *out, lilac_compilation *compilation,
                                        bool locations);
+/* The number of the tile operation from which a SIMT instruction with this location was lowered, if the
+ * options had number_operations; 0: there is none. The operations of a function are numbered from 1 in the order
+ * of lilac_tile_walk. The pass `lower` wraps the location of each operation in one that holds the
+ * number; file, line and column stay the same. */
+LILAC_API uint32_t lilac_operation_number(const lilac_context *context, lilac_location location);
 /* Names of the passes, in order; NULL past the end. A pass that runs twice is listed twice. */
 LILAC_API const char *lilac_pass_name(uint32_t index);
 /* The stage of the pass at that index. */

@@ -34,6 +34,9 @@
 #ifndef LILAC_LOWER_H
 #define LILAC_LOWER_H
 
+#include <lilac/access.h>
+#include <lilac/collective.h>
+#include <lilac/dot.h>
 #include <lilac/plan.h>
 #include <lilac/simt.h>
 #include <lilac/tile.h>
@@ -46,8 +49,62 @@ LILAC_BEGIN
 LILAC_API LILAC_MUST_USE lilac_simt_module *lilac_lower(lilac_tile_module *module,
                                                         const lilac_target *target);
 
+/* ---- the plans that were executed -------------------------------------------------------- */
+
+typedef enum lilac_lowered_kind {
+    LILAC_LOWERED_ACCESS,     /* of global memory; of an asynchronous copy its source */
+    LILAC_LOWERED_CONVERSION, /* of ttg.convert_layout, or a part of another operation */
+    LILAC_LOWERED_REDUCTION,
+    LILAC_LOWERED_SCAN,
+    LILAC_LOWERED_GATHER,
+    LILAC_LOWERED_HISTOGRAM,
+    LILAC_LOWERED_SHARED, /* of shared memory; of an asynchronous copy its destination */
+    LILAC_LOWERED_DOT
+} lilac_lowered_kind;
+
+/* An access to shared memory of the program. `replicas`: bits of a thread's index; where one is set, the
+ * thread holds copies and does not store. */
+typedef struct lilac_lowered_shared {
+    lilac_plan_access access;
+    bool loads;
+    uint32_t replicas;
+} lilac_lowered_shared;
+
+typedef struct lilac_lowered_dot {
+    lilac_plan_dot plan;
+    lilac_plan_dot_problem problem;
+    bool in_memory[2];               /* operands A and B: */
+    lilac_plan_dot_memory memory[2]; /* of those in shared memory */
+} lilac_lowered_dot;
+
+/* A plan that the lowering of an operation executed. */
+typedef struct lilac_lowered_plan {
+    const lilac_tile_op *op;
+    lilac_lowered_kind kind;
+    union {
+        const lilac_plan_global_access *access;
+        const lilac_plan_reduce *reduction;
+        const lilac_plan_scan *scan;
+        const lilac_plan_gather *gather;
+        const lilac_plan_histogram *histogram;
+        const lilac_lowered_shared *shared;
+        const lilac_lowered_dot *dot;
+        const lilac_plan_conversion *conversion;
+    } is;
+    const lilac_layout_columns *from, *to; /* of a conversion */
+    uint32_t element_bits;                 /* likewise */
+    struct lilac_lowered_plan *next;
+} lilac_lowered_plan;
+
+/* The plans of a module, in the order of the operations. They live in the arena. */
+typedef struct lilac_lowered_plans {
+    lilac_arena *arena;
+    lilac_lowered_plan *first, *last;
+} lilac_lowered_plans;
+
 typedef struct lilac_lower_options {
-    bool keep_subnormals; /* exp2, sqrt and rsqrt of f32 do not flush subnormals to zero */
+    bool keep_subnormals;       /* exp2, sqrt and rsqrt of f32 do not flush subnormals to zero */
+    lilac_lowered_plans *plans; /* the executed plans are appended; NULL: they are not kept */
 } lilac_lower_options;
 
 /* lilac_lower with options; lilac_lower has none of them set. */

@@ -39,11 +39,27 @@
 
 LILAC_BEGIN
 
+/* The code from byte `offset` of the text up to the next entry has this location; 0: none. */
+typedef struct lilac_ptx_origin {
+    size_t offset;
+    lilac_location location;
+} lilac_ptx_origin;
+
+/* The locations of the code, by growing offset. */
+typedef struct lilac_ptx_origins {
+    lilac_ptx_origin *list;
+    uint32_t count, capacity;
+} lilac_ptx_origins;
+
+/* Frees the list. */
+LILAC_API void lilac_ptx_origins_clear(lilac_ptx_origins *origins);
+
 typedef struct lilac_ptx_options {
     bool comments;  /* source places and parameters' names as comments */
     bool line_info; /* .file and .loc */
     /* The newest PTX ISA version, times ten, that the assembler or driver reads; 0: any. */
     uint32_t newest_version;
+    lilac_ptx_origins *origins; /* appended to, if not NULL */
 } lilac_ptx_options;
 
 /* Appends the module's PTX to `out`. The module must be one that lilac_simt_verify accepts. False,

@@ -299,6 +299,7 @@ typedef struct lilac_sim_launch {
     double stall_seconds;       /* without progress, after which such a launch ends; 0: 10 */
     lilac_sim_progress_function progress; /* NULL: none */
     void *progress_data;
+    struct lilac_sim_profile *profile; /* set by the launch, if not NULL, when it succeeds */
 } lilac_sim_launch;
 
 enum { LILAC_SIM_WIDTHS = 6 };
@@ -338,6 +339,23 @@ typedef struct lilac_sim_counters {
     uint64_t access_bits[LILAC_SIM_WIDTHS]; /* global accesses (warp instructions) of 8 16 32 64 128
                                                256 bits a thread */
 } lilac_sim_counters;
+
+/* What one instruction did in a launch, summed over all blocks. */
+typedef struct lilac_sim_site {
+    const lilac_simt_instruction *instruction;
+    uint64_t executions;         /* by warps; those in which no lane is active count, too */
+    lilac_sim_counters counters; /* without `blocks`; of an asynchronous copy where it starts */
+} lilac_sim_site;
+
+/* The sites of a kernel: each instruction that the simulator executes as a step of its own, in
+ * program order. Cluster barriers are not counted by site. */
+typedef struct lilac_sim_profile {
+    lilac_sim_site *sites;
+    uint32_t count;
+} lilac_sim_profile;
+
+/* Frees the sites. */
+LILAC_API void lilac_sim_profile_clear(lilac_sim_profile *profile);
 
 /* Runs a launch. False: it was refused, or a block trapped. Then diagnostics have the reason (the
  * first block's if several trap), the counters are zero, and the contents of the buffers are not

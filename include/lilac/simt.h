@@ -767,6 +767,35 @@ LILAC_API bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel);
  * operands, where a body has more live predicates than predicate registers. */
 LILAC_API bool lilac_simt_opt_rematerialize_predicates(lilac_simt_kernel *kernel);
 
+/* ---- values that a launch determines ----------------------------------------------------- */
+
+/* The values of one program of a launch. The caller sets the fields after init. */
+typedef struct lilac_simt_evaluation {
+    const lilac_simt_kernel *kernel;
+    uint32_t argument_count; /* 0, or the kernel's parameters */
+    const uint64_t *arguments;
+    const bool *argument_known;
+    bool first_thread;   /* of the first thread of a block, also what differs between threads */
+    bool programs_known; /* these: */
+    uint32_t program[3], grid[3];
+    uint64_t *bits; /* by value; private, as the state */
+    uint8_t *state;
+} lilac_simt_evaluation;
+
+/* Allocates the tables by value; clear frees them. */
+LILAC_API void lilac_simt_evaluation_init(lilac_simt_evaluation *evaluation,
+                                          const lilac_simt_kernel *kernel);
+/* Frees the tables. */
+LILAC_API void lilac_simt_evaluation_clear(lilac_simt_evaluation *evaluation);
+/* Sets an argument of a body. */
+LILAC_API void lilac_simt_evaluation_set(lilac_simt_evaluation *evaluation, lilac_simt_value value,
+                                         uint64_t bits);
+/* Forgets all values, for another program. */
+LILAC_API void lilac_simt_evaluation_reset(lilac_simt_evaluation *evaluation);
+/* The bits of a value. False: parameters, numbers of programs and what was set do not determine it. */
+LILAC_API bool lilac_simt_evaluation_get(lilac_simt_evaluation *evaluation, lilac_simt_value value,
+                                         uint64_t *bits);
+
 typedef enum lilac_simt_pressure_order {
     LILAC_SIMT_PRESSURE_TEXT,  /* as the instructions stand */
     LILAC_SIMT_PRESSURE_EARLY, /* each pure value just before its first use, loads as they stand */

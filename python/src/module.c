@@ -231,6 +231,7 @@ PyMODINIT_FUNC PyInit__core(void) {
     if (PyModule_AddObject(module, "LayoutBase", (PyObject *)layout_type) < 0 ||
         PyModule_AddStringConstant(module, "version", LILAC_VERSION) < 0 ||
         PyModule_AddFunctions(module, compile_functions) < 0 ||
+        PyModule_AddFunctions(module, explain_functions) < 0 ||
         PyModule_AddFunctions(module, run_functions) < 0 ||
         PyModule_AddFunctions(module, plan_functions) < 0)
         return NULL;

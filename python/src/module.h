@@ -120,6 +120,7 @@ extern PyMethodDef layout_methods[];    /* methods.c */
 extern PyGetSetDef layout_getters[];    /* facts.c */
 extern PyMethodDef read_functions[];    /* read.c */
 extern PyMethodDef compile_functions[]; /* compile.c */
+extern PyMethodDef explain_functions[]; /* explain.c */
 extern PyMethodDef run_functions[];     /* run.c */
 extern PyMethodDef plan_functions[];    /* plan.c */
 

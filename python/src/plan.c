@@ -77,7 +77,7 @@ static void planned_clear(planned *p) {
 /* Limits accesses to this number of bytes and excludes matrix instructions; 0: no limit. */
 static lilac_arch narrowed(const lilac_arch *arch, uint32_t vector_bytes) {
     lilac_arch narrow = *arch;
-    if (vector_bytes != 0 && vector_bytes < arch->vector_bytes) {
+    if (vector_bytes != 0 && vector_bytes <= arch->vector_bytes) {
         narrow.vector_bytes = vector_bytes;
         narrow.features &= ~(uint32_t)(LILAC_HAS_LDMATRIX | LILAC_HAS_STMATRIX);
     }

@@ -18,6 +18,8 @@
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
+#include "changes.h"
+#include "provenance.h"
 #include "target.h"
 
 #include <lilac/engine.h>
@@ -100,7 +102,9 @@ static bool read_source(pipeline *run) {
     return run->result->tile != NULL &&
            (run->options->kernel == NULL ||
             lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
-           lilac_target_take(&run->result->target, run->result->tile, run->source);
+           lilac_target_take(&run->result->target, run->result->tile, run->source) &&
+           lilac_assume_divisors(run->result->tile, run->source, run->options) &&
+           lilac_force_layouts(run->result->tile, run->source, run->options, &run->result->target);
 }
 
 static bool verify_source(pipeline *run) {
@@ -112,7 +116,11 @@ static bool verify_source(pipeline *run) {
 
 static bool lower_tile(pipeline *run) {
     run->changed = true;
-    const lilac_lower_options options = {.keep_subnormals = run->options->keep_subnormals};
+    if (run->options->number_operations) {
+        lilac_number_operations(run->result->tile);
+    }
+    const lilac_lower_options options = {.keep_subnormals = run->options->keep_subnormals,
+                                         .plans = run->options->plans};
     run->result->simt = lilac_lower_with(run->result->tile, &run->result->target, &options);
     return run->result->simt != NULL && check_kernels(run);
 }

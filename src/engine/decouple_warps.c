@@ -297,8 +297,8 @@ static void await_last_arrivals(const loop_parts *p, const lilac_emitter *e, lil
         lilac_tile_value *index = lilac_emit_select(
             e, wraps, lilac_emit_binary(e, LILAC_TILE_OP_ARITH_SUBI, sum, buffers), sum);
         lilac_tile_value *other = lilac_emit_binary(e, LILAC_TILE_OP_ARITH_XORI, phase, one);
-        lilac_box_wait(e, lilac_box_barrier(e, full, index),
-                       lilac_emit_select(e, wraps, other, phase));
+        lilac_tile_value *parity = lilac_emit_select(e, wraps, other, phase);
+        lilac_box_wait(e, lilac_box_barrier(e, full, index), parity);
     }
 }
 

@@ -196,8 +196,8 @@ static lilac_tile_value *is_between(const access *a, lilac_tile_value *low, lila
         low = splat(a, low, value->type);
         high = splat(a, high, value->type);
     }
-    return both(a, lilac_emit_compare(&a->e, "sge", value, low),
-                lilac_emit_compare(&a->e, "slt", value, high));
+    lilac_tile_value *below = lilac_emit_compare(&a->e, "slt", value, high);
+    return both(a, lilac_emit_compare(&a->e, "sge", value, low), below);
 }
 
 static void add_condition(access *a, lilac_tile_value *condition) {

@@ -290,20 +290,23 @@ static int64_t product_price(assignment *a, const product_use *use, const lilac_
     const lilac_layout *needed = lilac_with_blocks(a, layout, use->operand.layout);
     return needed == NULL
                ? PRICE_IMPOSSIBLE
-               : lilac_price_times(
-                     lilac_price_conversion(a, layout, needed, lilac_tile_element_bits(value->type)),
-                     use->weight);
+               : lilac_price_times(lilac_price_conversion(a, layout, needed,
+                                                          lilac_tile_element_bits(value->type)),
+                                   use->weight);
 }
 
 int64_t lilac_propagate_price(propagation *p, const component *c, const lilac_layout *layout) {
     const lilac_layout *taken;
     int64_t total = 0;
+    if (c->forced != NULL && layout != c->forced) {
+        return PRICE_IMPOSSIBLE;
+    }
     for (const product_use *use = c->products; use != NULL; use = use->next) {
         total += product_price(p->a, use, layout);
     }
     if (c->accesses != NULL && c->work > 0) {
         total += c->work * (is_alone(c) ? COPIED_WORK : 1) * p->a->target->arch->costs->issue *
-                lilac_coalesce_repeated(p->a, c->accesses->access.type, layout);
+                 lilac_coalesce_repeated(p->a, c->accesses->access.type, layout);
     }
     for (layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next) {
         total += anchor_price(p->a, anchor, layout, &taken);
@@ -423,6 +426,9 @@ static void compare_candidates(propagation *p, uint32_t root, bool neighbours, u
  * of its neighbours. */
 static void find_best(propagation *p, uint32_t root, bool neighbours) {
     component *c = &p->components[root];
+    if (c->forced != NULL) {
+        return;
+    }
     if (c->dot != NULL) {
         if (!neighbours && c->dot->relation->candidates(p->a, c->dot->op, NULL, &c->best, 1) > 0) {
             c->price = lilac_propagate_price(p, c, c->best);
@@ -453,7 +459,8 @@ static void find_best(propagation *p, uint32_t root, bool neighbours) {
 /* Gives each memory operation that is cheaper detached, with its equality class, its own layout. */
 static void detach_anchors(propagation *p, component *c, const lilac_layout *layout) {
     assignment *a = p->a;
-    for (layout_anchor *anchor = c->accesses; anchor != NULL; anchor = anchor->next) {
+    for (layout_anchor *anchor = c->accesses; anchor != NULL && c->forced == NULL;
+         anchor = anchor->next) {
         const lilac_layout *own = NULL;
         (void)anchor_price(a, anchor, layout, &own);
         uint32_t root = lilac_propagate_find(a->equality_class, anchor->node);
@@ -485,6 +492,9 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
             if (moved == NULL) {
                 continue;
             }
+            if (there->forced != NULL && moved != there->forced) {
+                continue;
+            }
             if (there->best != NULL && moved != there->best) {
                 int64_t loss = lilac_propagate_price(p, there, moved) - there->price;
                 const lilac_layout *layouts[2] = {here->chosen, there->best};
@@ -499,8 +509,11 @@ static void settle(propagation *p, uint32_t root, const lilac_layout *layout) {
     }
 }
 
-/* Components with dots are settled first: they have no other layout. */
+/* Components with forced layouts and with dots are settled first: they have no other layout. */
 static bool is_settled_before(const component *a, const component *b) {
+    if ((a->forced != NULL) != (b->forced != NULL)) {
+        return a->forced != NULL;
+    }
     if ((a->dot != NULL) != (b->dot != NULL)) {
         return a->dot != NULL;
     }
@@ -562,7 +575,8 @@ static void settle_all(propagation *p, const uint32_t *roots, uint32_t count) {
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < count; i++) {
             if (p->components[roots[i]].chosen == NULL &&
-                (pass == 1 || !is_reduced_to(p, roots[i]))) {
+                (pass == 1 || p->components[roots[i]].forced != NULL ||
+                 !is_reduced_to(p, roots[i]))) {
                 settle(p, roots[i], p->components[roots[i]].best);
             }
         }
@@ -592,12 +606,59 @@ static void list_product_uses(propagation *p) {
         for (uint32_t operand = 0; operand < 2; operand++) {
             product_use *use = lilac_arena_new(a->arena, product_use);
             if (lilac_find_product_operand(&use->operand, a, dot->op, operand, d)) {
-                component *c =
-                    &p->components[lilac_propagate_component(p, use->operand.value->id)];
+                component *c = &p->components[lilac_propagate_component(p, use->operand.value->id)];
                 use->weight = dot->weight;
                 use->next = c->products;
                 c->products = use;
             }
+        }
+    }
+}
+
+/* ---- forced layouts ----------------------------------------------------------------------- */
+
+static bool has_shape(const lilac_layout *layout, const lilac_tile_type *type) {
+    bool same = layout->out_count == type->rank;
+    for (uint32_t d = 0; same && d < type->rank; d++) {
+        same = INT64_C(1) << layout->out[d].bits == type->shape[d];
+    }
+    return same;
+}
+
+/* The attribute `lilac.layout` of an anchor forces the layout of its component; in a component with a product, which
+ * has no other layout, that of its equality class only. */
+static void force_layout(propagation *p, const layout_anchor *anchor,
+                         const lilac_tile_attribute *attribute) {
+    assignment *a = p->a;
+    const lilac_layout *layout = attribute->type->layout;
+    component *c = &p->components[lilac_propagate_component(p, anchor->node)];
+    const uint32_t root = lilac_propagate_find(a->equality_class, anchor->node);
+    if ((c->forced != NULL && c->forced != layout) ||
+        !has_shape(layout, type_of_node(a, anchor->node))) {
+        lilac_error(a->module->context, lilac_tile_position(anchor->op), anchor->op->location,
+                    "forced-layout", "%s cannot have the layout that is forced on it: %s",
+                    lilac_tile_op_info_get(anchor->op->code)->name,
+                    c->forced != NULL ? "an operation that shares its layout has another one"
+                                      : "its tensor has another shape");
+        a->failed = true;
+        return;
+    }
+    if (c->dot != NULL) {
+        a->layout[root] = layout;
+        return;
+    }
+    c->forced = c->best = layout;
+    c->price = lilac_propagate_price(p, c, layout);
+}
+
+static void force_layouts(propagation *p) {
+    for (uint32_t i = 0; i < p->a->anchor_count && !p->a->failed; i++) {
+        const layout_anchor *anchor = &p->a->anchors[i];
+        const lilac_tile_attribute *attribute =
+            lilac_tile_find(&anchor->op->attributes, "lilac.layout");
+        if (attribute != NULL && attribute->type != NULL && attribute->type->layout != NULL &&
+            anchor->relation->rule != RULE_DOT) {
+            force_layout(p, anchor, attribute);
         }
     }
 }
@@ -614,6 +675,7 @@ void lilac_propagate_layouts(assignment *a) {
     build_components(&p);
     find_streams(&p);
     list_product_uses(&p);
+    force_layouts(&p);
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < a->node_count && !a->failed; i++) {
             if (p.components[i].accesses != NULL || p.components[i].dot != NULL) {

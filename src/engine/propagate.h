@@ -11,6 +11,7 @@ typedef struct component {
     layout_anchor *collectives; /* its reductions, scans, gathers and dots, linked by next */
     const layout_anchor *dot;   /* of its dots the one whose layout it gets; NULL: none */
     struct product_use *products; /* what products need of its values; in clusters only */
+    const lilac_layout *forced; /* by the attribute lilac.layout of an anchor; NULL: none */
     const lilac_layout *best;   /* the cheapest candidate; NULL: no memory operation and no dot */
     int64_t price;              /* of the operations of the component in `best` */
     const lilac_layout *chosen; /* NULL: not chosen yet */

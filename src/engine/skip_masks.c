@@ -194,15 +194,16 @@ static lilac_tile_op *append_yield(const skipping *s, lilac_tile_block *block,
 /* Is the comparison true for all elements? */
 static lilac_tile_value *emit_test(const lilac_emitter *e, const condition *c) {
     const lilac_tile_type *wide = lilac_tile_scalar(e->module, LILAC_I64);
-    lilac_tile_value *tests[3] = {lilac_emit_compare(e, c->strict ? "sgt" : "sge",
-                                                     emit_bound(e, &c->larger, false),
-                                                     emit_bound(e, &c->smaller, true)),
-                                  lilac_emit_compare(e, "sle", emit_bound(e, &c->larger, true),
-                                                     lilac_emit_integer(e, wide, INT32_MAX)),
-                                  lilac_emit_compare(e, "sge", emit_bound(e, &c->smaller, false),
-                                                     lilac_emit_integer(e, wide, INT32_MIN))};
-    lilac_tile_value *both = lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, tests[0], tests[1]);
-    return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, both, tests[2]);
+    lilac_tile_value *most = emit_bound(e, &c->smaller, true);
+    lilac_tile_value *least = emit_bound(e, &c->larger, false);
+    lilac_tile_value *holds = lilac_emit_compare(e, c->strict ? "sgt" : "sge", least, most);
+    lilac_tile_value *limit = lilac_emit_integer(e, wide, INT32_MAX);
+    lilac_tile_value *fits = lilac_emit_compare(e, "sle", emit_bound(e, &c->larger, true), limit);
+    limit = lilac_emit_integer(e, wide, INT32_MIN);
+    lilac_tile_value *reaches =
+        lilac_emit_compare(e, "sge", emit_bound(e, &c->smaller, false), limit);
+    lilac_tile_value *both = lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, holds, fits);
+    return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, both, reaches);
 }
 
 static void skip(skipping *s, lilac_tile_op *select, const condition *conditions, uint32_t count) {

@@ -449,9 +449,9 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     lilac_simt_value variable;
-    lilac_simt_instruction *loop =
-        lilac_simt_loop_begin(&l->builder, counter(l, lower), counter(l, upper), counter(l, step),
-                              b.width, b.values, &variable);
+    lilac_simt_value stride = counter(l, step), last = counter(l, upper);
+    lilac_simt_instruction *loop = lilac_simt_loop_begin(&l->builder, counter(l, lower), last,
+                                                         stride, b.width, b.values, &variable);
     loop->detail = lilac_tile_keeps_invariants(op) ? LILAC_SIMT_KEEP_INVARIANTS : 0;
     define_counter(l, lower, upper, variable, inside[0]);
     receive_all(l, &b, inside + 1, variable + 1);

@@ -7,6 +7,7 @@
  *   tt.join                  the operand's number becomes a register bit; then as a conversion
  *
  * Only canonical registers are converted; replicated registers share their values. */
+#include "executed_plans.h"
 #include "convert_layout.h"
 #include "memory/shared_access.h"
 #include "operations.h"
@@ -67,6 +68,8 @@ static bool execute_plan(lilac_lowering *l, const lilac_plan_conversion *plan,
     uint32_t count = lilac_layout_columns_own(&c->to->columns);
     lilac_simt_value *received = lilac_arena_array(l->arena, lilac_simt_value, count);
     uint32_t scratch = open_scratch(l, plan);
+    lilac_lower_note_conversion(l, plan, &c->from->columns, &c->to->columns,
+                                lilac_simt_type_bits(c->type));
     if (!lilac_lower_movement(&l->builder, l->arena, plan, c->type, moved, scratch, received)) {
         return lilac_lower_unsupported(l, "out of memory");
     }

@@ -102,9 +102,9 @@ static lilac_simt_value normal_code(lilac_lowering *l, const format *f,
 static lilac_simt_value subnormal_code(lilac_lowering *l, const format *f,
                                        lilac_simt_value magnitude) {
     const uint32_t unit = f32_exponent(f->least - (int32_t)f->mantissa + F32_MANTISSA);
-    lilac_simt_value shifted = lilac_simt_op2(
-        &l->builder, LILAC_SIMT_OP_FADD, LILAC_SIMT_F32, bitcast(l, LILAC_SIMT_F32, magnitude),
-        lilac_simt_constant(&l->builder, LILAC_SIMT_F32, unit));
+    lilac_simt_value constant = lilac_simt_constant(&l->builder, LILAC_SIMT_F32, unit);
+    lilac_simt_value shifted = lilac_simt_op2(&l->builder, LILAC_SIMT_OP_FADD, LILAC_SIMT_F32,
+                                              bitcast(l, LILAC_SIMT_F32, magnitude), constant);
     return with(l, LILAC_SIMT_OP_SUB, bitcast(l, LILAC_SIMT_I32, shifted), unit);
 }
 
@@ -116,8 +116,8 @@ lilac_simt_value lilac_lower_f8_round(lilac_lowering *l, lilac_scalar scalar,
     lilac_simt_value magnitude = with(l, LILAC_SIMT_OP_AND, bits, 0x7FFFFFFF);
     lilac_simt_value small =
         lilac_simt_compare_values(b, LILAC_SIMT_ULT, magnitude, word(l, f32_exponent(f->least)));
-    lilac_simt_value code =
-        lilac_lower_select(l, small, subnormal_code(l, f, magnitude), normal_code(l, f, magnitude));
+    lilac_simt_value normal = normal_code(l, f, magnitude);
+    lilac_simt_value code = lilac_lower_select(l, small, subnormal_code(l, f, magnitude), normal);
     code = with(l, LILAC_SIMT_OP_MIN_U, code, f->largest);
     lilac_simt_value sign = with(l, LILAC_SIMT_OP_SHR_U, bits, 24);
     sign = with(l, LILAC_SIMT_OP_AND, sign, 0x80);

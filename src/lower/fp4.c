@@ -91,9 +91,9 @@ static void decode_pair(lilac_lowering *l, lilac_simt_value byte, bool bf16,
     x = lilac_simt_op2(b, LILAC_SIMT_OP_OR, word, x, magnitudes);
     const lilac_simt_value factor = lilac_lower_float(l, number, bf16 ? 0x1p126 : 0x1p14);
     const lilac_simt_value factors[2] = {factor, factor};
+    const lilac_simt_value scale = lilac_simt_pack(b, pair, 2, factors);
     x = lilac_simt_op2(b, LILAC_SIMT_OP_FMUL, pair,
-                       lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, pair, x),
-                       lilac_simt_pack(b, pair, 2, factors));
+                       lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, pair, x), scale);
     lilac_simt_unpack(b, number, x, 2, numbers);
 }
 

@@ -132,9 +132,9 @@ static void widen_pair(lilac_lowering *l, lilac_scalar scalar, lilac_simt_type t
 static lilac_simt_value truncate_f8(lilac_lowering *l, lilac_simt_value wide,
                                     lilac_simt_value rounded, lilac_simt_value back) {
     lilac_simt_builder *b = &l->builder;
+    lilac_simt_value size = one(l, LILAC_SIMT_OP_FABS, LILAC_SIMT_F32, wide);
     lilac_simt_value larger = lilac_simt_compare_values(
-        b, LILAC_SIMT_GT, one(l, LILAC_SIMT_OP_FABS, LILAC_SIMT_F32, back),
-        one(l, LILAC_SIMT_OP_FABS, LILAC_SIMT_F32, wide));
+        b, LILAC_SIMT_GT, one(l, LILAC_SIMT_OP_FABS, LILAC_SIMT_F32, back), size);
     lilac_simt_value less = lilac_simt_op2(b, LILAC_SIMT_OP_SUB, LILAC_SIMT_I8, rounded,
                                            lilac_lower_integer(l, LILAC_SIMT_I8, 1));
     return lilac_lower_select(l, larger, less, rounded);

@@ -240,8 +240,9 @@ static lilac_simt_value expand_shared(const division *v, lilac_simt_opcode code,
     if (v->width < 32 || uses < enough || constant(v->b, x, &c)) {
         return 0; /* a constant dividend: the reciprocal itself */
     }
-    lilac_simt_value result =
-        by_reciprocal(v, first ? magnitude(v, x) : x, second ? magnitude(v, d) : d, remainder);
+    const lilac_simt_value divisor = second ? magnitude(v, d) : d;
+    const lilac_simt_value dividend = first ? magnitude(v, x) : x;
+    lilac_simt_value result = by_reciprocal(v, dividend, divisor, remainder);
     second = second && !remainder; /* a remainder has the sign of the dividend */
     if (!first && !second) {
         return result;

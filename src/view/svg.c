@@ -472,8 +472,9 @@ bool lilac_view_svg(lilac_text *out, const lilac_layout *layout, const lilac_vie
     lilac_view_merge(&grid);
     lilac_text_init(&figure.word);
     measure(&figure);
-    figure.tiles = lilac_heap_grow(NULL, sizeof *figure.tiles * figure.window.count[VIEW_ROWS] *
-                                             figure.window.count[VIEW_COLUMNS]);
+    figure.tiles =
+        lilac_heap_grow(NULL, sizeof *figure.tiles * (size_t)figure.window.count[VIEW_ROWS] *
+                                  (size_t)figure.window.count[VIEW_COLUMNS]);
     draw(out, &figure);
     lilac_heap_free(figure.tiles);
     lilac_text_clear(&figure.word);

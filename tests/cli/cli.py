@@ -76,7 +76,7 @@ class CommandTest(unittest.TestCase):
 
 
 class Usage(CommandTest):
-    SUBCOMMANDS = ("compile", "run", "bench", "layout", "conflicts", "convert", "swizzle", "view")
+    SUBCOMMANDS = ("compile", "explore", "run", "bench", "layout", "conflicts", "convert", "swizzle", "view")
 
     def test_help_everywhere(self):
         for words in (["--help"], ["-h"], ["help"]):

@@ -333,6 +333,21 @@ class Swizzle(MovementTest):
         self.assertIn("power of two", self.lilac("swizzle", ROWS, COLUMNS, "--vector", "3", status=USAGE).stderr)
         self.assertIn("--scratch", self.lilac("swizzle", "--help").stdout)
 
+    def test_widest_access(self):
+        """--vector: no access is wider, and none is a matrix instruction, of convert as of swizzle."""
+        self.assertIn("matrix", json.dumps(self.json("convert", ROWS, COLUMNS)))
+        for width in (4, 8, 16):
+            plan = self.json("convert", ROWS, COLUMNS, "--through", "shared", "--vector", str(width))
+            exchange = next(step for step in plan["steps"] if "memory" in step)
+            swizzle = self.swizzle(ROWS, COLUMNS, "--vector", str(width))
+            self.assertTrue(plan["correct"] and plan["as_planned"])
+            for side in ("store", "load"):
+                self.assertEqual(exchange[side]["instruction"], "vector")
+                self.assertLessEqual(exchange[side]["bytes"], width)
+                self.assertEqual(swizzle[side]["instruction"], "vector")
+                self.assertLessEqual(swizzle[side]["bytes"], width)
+        self.assertIn("power of two", self.lilac("convert", ROWS, COLUMNS, "--vector", "3", status=USAGE).stderr)
+
 
 if __name__ == "__main__":
     cli.OPTIONS = command.parse_arguments(__doc__)

@@ -496,6 +496,24 @@ program_comparison program_check(const program *p, const char *text) {
     return j;
 }
 
+bool program_run(const program *p, lilac_context *context, const lilac_simt_kernel *kernel,
+                 lilac_sim_profile *profile, lilac_sim_counters *counters) {
+    memory m;
+    memory_make(&m, p);
+    const lilac_sim_launch launch = {.kernel = kernel,
+                                     .grid = {p->programs, 1, 1},
+                                     .arguments = m.arguments,
+                                     .argument_count = p->parameter_count,
+                                     .buffers = m.got,
+                                     .buffer_count = m.count,
+                                     .threads = 1,
+                                     .instruction_limit = 1 << 24,
+                                     .profile = profile};
+    const bool good = lilac_sim_run(context, &launch, counters);
+    memory_clear(&m);
+    return good;
+}
+
 /* Elements that the second run leaves open are no test. */
 static void compare_runs(program_comparison *j, const memory *m, bool exact) {
     for (uint32_t i = 0; i < m[0].count && j->outcome == PROGRAM_SAME; i++) {

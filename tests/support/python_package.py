@@ -28,18 +28,18 @@ def run(*command, **options):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
 
-def environment(folder, needed):
+def environment(folder, needed, compiles=True):
     """The environment's python; `needed` are requirements by the names of what they install. Made,
-    and filled, when something is missing, by one test at a time."""
+    and filled, when something is missing, by one test at a time. `compiles`: Python's headers are needed."""
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     with open(folder + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return filled_environment(folder, needed)
+        return filled_environment(folder, needed, compiles)
 
 
-def filled_environment(folder, needed):
+def filled_environment(folder, needed, compiles):
     header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
-    if not os.path.exists(header):
+    if compiles and not os.path.exists(header):
         skip(f"there is no {header} (python3-dev)")
     python = os.path.join(folder, "bin", "python")
     if not os.path.exists(python):

@@ -87,6 +87,10 @@ program_comparison program_compare(const program *p, const lilac_tile_module *ot
 /* The same, but floats may differ by what the interpreter allows them: the module's results are those
  * of one right execution. */
 program_comparison program_compare_within(const program *p, const lilac_tile_module *other);
+/* Runs a kernel that was compiled from the program's text on the simulator, on the program's data. False: it
+ * has diagnostics. */
+bool program_run(const program *p, lilac_context *context, const lilac_simt_kernel *kernel,
+                 lilac_sim_profile *profile, lilac_sim_counters *counters);
 /* The text with the random layouts that it is compared with, as far as a text can say them. */
 void program_print_layouts(lilac_text *out, const program *p, const char *text);
 /* Removes operations as long as the outcome stays the same, and returns the remaining text. */

@@ -81,7 +81,8 @@ int choice_read(const subcommand *command, const char *option, const char *word,
                 const choice *choices, int *value);
 
 extern const subcommand bench_command, compile_command, conflicts_command, convert_command,
-    layout_command, opt_command, run_command, swizzle_command, view_command;
+    explain_command, explore_command, layout_command, opt_command, run_command, swizzle_command,
+    view_command;
 
 /* Options that compile and run have in common. */
 typedef struct target_options {
@@ -116,7 +117,7 @@ int device_find(const subcommand *command, const lilac_arch **arch, const char *
 int target_options_apply(const subcommand *command, const target_options *target,
                          lilac_options *options);
 
-/* ---- files and streams (files.c) -------------------------------------------------------- */
+/* ---- files and streams (files.c, reports.c) --------------------------------------------- */
 
 /* Reports "lilac: error: …" on standard error; always false, so `return` it. */
 bool file_error(const char *format, ...) LILAC_PRINTF(1, 2);

@@ -29,7 +29,7 @@ bool conversion_make(conversion *c, lilac_context *context, const type_pair *typ
         return pair_refuse(context, types, 1, "no-conversion", why.text);
     }
     lilac_arch narrow = *arch;
-    if (device->vector_bytes != 0 && device->vector_bytes < arch->vector_bytes) {
+    if (device->vector_bytes != 0 && device->vector_bytes <= arch->vector_bytes) {
         narrow.vector_bytes = device->vector_bytes;
         narrow.features &= ~(uint32_t)(LILAC_HAS_LDMATRIX | LILAC_HAS_STMATRIX);
     }

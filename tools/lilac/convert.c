@@ -187,6 +187,8 @@ static int convert_run(const subcommand *command, int argc, char **argv) {
         {"--through", NULL, OPTION_TEXT, &words.through, "STRATEGY",
          "any (the cheapest), shuffles, shared (the best swizzle) or\n"
          "unswizzled (row-major memory)"},
+        {"--vector", NULL, OPTION_NUMBER, &answers.device.vector_bytes, "BYTES",
+         "a thread's widest access of shared memory, and no matrix instructions"},
         {"--scratch", NULL, OPTION_TEXT, &words.scratch, "BYTES",
          "shared memory that it may take (a quarter of what a block can have)"},
         TYPE_SCOPE_ROWS(scope),
@@ -196,6 +198,9 @@ static int convert_run(const subcommand *command, int argc, char **argv) {
     };
     int status = options_read(command, table, argc, argv, &types);
     answers.all.a_line = pairs_are_lines(&types);
+    if (status < 0 && (answers.device.vector_bytes & (answers.device.vector_bytes - 1)) != 0) {
+        status = usage_error(command, "--vector takes a power of two of bytes");
+    }
     if (status < 0) {
         status = read_words(command, &answers, &words);
     }

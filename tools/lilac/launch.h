@@ -5,7 +5,7 @@
 
 #include "command.h"
 
-/* ---- the request of the command line (launch.c) ------------------------------------------ */
+/* ---- the request of the command line (launch.c, launch_words.c) ------------------------- */
 
 typedef struct launch_request {
     string_list operands, arguments, buffers;
@@ -48,6 +48,8 @@ typedef struct launch_request {
  * verb of the messages: "run". */
 int launch_request_check(const subcommand *command, launch_request *request, lilac_options *options,
                          const char *doing);
+/* "X[,Y[,Z]]", within what a GPU can launch; missing ones are 1. */
+bool read_grid(const char *string, uint32_t blocks[3]);
 /* Do all of them have the form "NAME=…"? -1, or STATUS_USAGE. */
 int check_pairs(const subcommand *command, const string_list *pairs, const char *option,
                 const char *form);
@@ -71,6 +73,10 @@ bool launch_compile(lilac_compilation *compilation, lilac_context *context, uint
 /* Compiles it and binds the arguments. False: recorded as diagnostics. */
 bool launch_prepare(prepared_launch *prepared, const lilac_options *options);
 void launch_clear(prepared_launch *prepared);
+
+/* ", \"profile\": […]", one entry for each instruction of the kernel (profile.c). */
+void put_profile_json(lilac_text *out, const lilac_context *context,
+                      const lilac_sim_profile *profile);
 
 /* ---- on a GPU (gpu.c) -------------------------------------------------------------------- */
 

@@ -8,9 +8,10 @@
 #error "the build says which version this is"
 #endif
 
-static const subcommand *const commands[] = {&compile_command, &opt_command,     &run_command,
-                                             &bench_command,   &layout_command,  &conflicts_command,
-                                             &convert_command, &swizzle_command, &view_command};
+static const subcommand *const commands[] = {&compile_command, &explain_command,   &explore_command,
+                                             &opt_command,     &run_command,       &bench_command,
+                                             &layout_command,  &conflicts_command, &convert_command,
+                                             &swizzle_command, &view_command};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 

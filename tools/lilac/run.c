@@ -21,7 +21,7 @@ typedef struct run_request {
     string_list saves, expectations;
     uint32_t threads;
     uint64_t limit;
-    bool on_gpu, all_counters;
+    bool on_gpu, all_counters, profile;
 } run_request;
 
 /* The results of one launch. */
@@ -29,6 +29,7 @@ typedef struct launch_outcome {
     const prepared_launch *prepared;
     const gpu_launch *gpu; /* NULL: it was the simulator */
     lilac_sim_counters counters;
+    lilac_sim_profile profile;
     lilac_text findings; /* JSON, separated by commas */
     double seconds;      /* on the GPU */
     comparison *comparisons;
@@ -68,6 +69,9 @@ static void put_simulator_json(lilac_text *out, const launch_outcome *outcome) {
     lilac_text_puts(out, ", \"findings\": [");
     lilac_text_puts(out, lilac_text_get(&outcome->findings));
     lilac_text_char(out, ']');
+    if (outcome->profile.sites != NULL) {
+        put_profile_json(out, outcome->prepared->context, &outcome->profile);
+    }
 }
 
 static void put_json(lilac_text *out, const run_request *request, const launch_outcome *outcome) {
@@ -256,6 +260,7 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
     const bound_arguments *arguments = &prepared->arguments;
     launch_outcome outcome = {.prepared = prepared};
     options->stop_at = LILAC_STAGE_SIMT;
+    options->number_operations = request->profile;
     if (!prepare(request, prepared, options)) {
         return arguments->misused ? STATUS_USAGE : STATUS_REFUSED;
     }
@@ -268,10 +273,13 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
         .tensor_map_count = arguments->map_count,
         .buffers = arguments->buffers,
         .buffer_count = arguments->buffer_count,
+        .profile = request->profile ? &outcome.profile : NULL,
     };
-    return simulate(request, prepared, &launch, &outcome.counters)
-               ? report(request, prepared, &outcome)
-               : STATUS_REFUSED;
+    const int status = simulate(request, prepared, &launch, &outcome.counters)
+                           ? report(request, prepared, &outcome)
+                           : STATUS_REFUSED;
+    lilac_sim_profile_clear(&outcome.profile);
+    return status;
 }
 
 static bool time_launch(gpu_launch *gpu, lilac_context *context, double *seconds) {
@@ -330,9 +338,10 @@ static int check_device(const subcommand *command, run_request *request) {
     if (!request->on_gpu && request->gpu.compiler != NULL) {
         return usage_error(command, "--compiler is of --device cuda: the simulator needs none");
     }
-    if (request->on_gpu &&
-        (request->threads != 0 || request->limit != 0 || request->all_counters)) {
-        return usage_error(command, "--threads, --limit and --counters are the simulator's");
+    if (request->on_gpu && (request->threads != 0 || request->limit != 0 || request->all_counters ||
+                            request->profile)) {
+        return usage_error(command,
+                           "--threads, --limit, --counters and --profile are the simulator's");
     }
     return -1;
 }
@@ -341,6 +350,9 @@ static int run_request_check(const subcommand *command, run_request *request) {
     lilac_options options;
     lilac_options_init(&options);
     int status = check_device(command, request);
+    if (status < 0 && request->profile && !request->launch.json) {
+        status = usage_error(command, "--profile adds to what --json prints");
+    }
     if (status < 0) {
         status = launch_request_check(command, &request->launch, &options, "run");
     }
@@ -380,6 +392,10 @@ static int run_run(const subcommand *command, int argc, char **argv) {
          "while loops"},
         {"--counters", NULL, OPTION_FLAG, &request.all_counters, NULL,
          "print all counters, also those that are 0"},
+        {"--profile", NULL, OPTION_FLAG, &request.profile, NULL,
+         "with --json: also the counters of each instruction, and\n"
+         "the operation that it was lowered from, as lilac explain\n"
+         "numbers them"},
         {"--json", NULL, OPTION_FLAG, &request.launch.json, NULL,
          "print counters, findings and comparisons, or what the GPU\n"
          "says, as one JSON value"},

@@ -4,6 +4,7 @@
  * or through shared memory with a barrier of the warp or of the block, in several rounds if the
  * source is larger than the memory. An index is truncated to the bits of the axis: one out of
  * range reads an arbitrary element. */
+#include "executed_plans.h"
 #include "collective/region.h"
 #include "convert_layout.h"
 #include "memory/access.h"
@@ -435,6 +436,7 @@ static bool make_plan(gather *g, lilac_plan_gather *plan, const lilac_tile_op *o
                                : lilac_lower_unsupported(l, "%s", why.text);
     }
     g->plan = plan;
+    lilac_lower_note_gather(l, plan);
     return true;
 }
 

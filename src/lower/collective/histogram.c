@@ -4,6 +4,7 @@
  *
  * Executes the plan (src/plan/collective/histogram.c). One holder of each element counts it.
  * Elements that the mask excludes and numbers outside the bins are not counted. */
+#include "executed_plans.h"
 #include "collective/region.h"
 #include "convert_layout.h"
 #include "memory/access.h"
@@ -135,6 +136,7 @@ bool lilac_lower_histogram(lilac_lowering *l, const lilac_tile_op *op) {
         return plan->bytes > 0 ? lilac_lower_refuse(l, "too-much-shared-memory", "%s", why.text)
                                : lilac_lower_unsupported(l, "%s", why.text);
     }
+    lilac_lower_note_histogram(l, plan);
     const lilac_lower_value *mask = lilac_lower_operand(l, op, 1);
     lilac_simt_value *masks = lilac_arena_array(l->arena, lilac_simt_value, numbers->view->count);
     if (mask != NULL && !lilac_lower_read_as(l, mask, numbers->view, masks)) {

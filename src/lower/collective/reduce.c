@@ -17,6 +17,7 @@
  *
  * Otherwise all lanes of a butterfly end with the result. If the combine region is not commutative,
  * they copy the bits of one lane. */
+#include "executed_plans.h"
 #include "reduce.h"
 #include "collective/region.h"
 #include "convert_layout.h"
@@ -95,10 +96,10 @@ static bool give_lanes(const lilac_reduction *r, uint32_t step, uint32_t groups,
     uint32_t n = r->operands, count = 0, bit = p->give_group[p->lane_steps - 1 - step];
     uint64_t column[LILAC_LAYOUT_MAX_BITS] = {0};
     column[p->lane_pivots[step]] = 1;
+    lilac_simt_value zero = lilac_simt_constant(&l->builder, LILAC_SIMT_I32, 0);
     lilac_simt_value upper = lilac_simt_compare_values(
         &l->builder, LILAC_SIMT_NE,
-        lilac_lower_linear(&l->builder, p->source.thread_bits, column, 0, NULL),
-        lilac_simt_constant(&l->builder, LILAC_SIMT_I32, 0));
+        lilac_lower_linear(&l->builder, p->source.thread_bits, column, 0, NULL), zero);
     for (uint32_t g = 0; g < 1U << p->group_bits; g++) {
         if (g & ~groups || g >> bit & 1) {
             continue;
@@ -302,6 +303,7 @@ static bool make_plan(lilac_reduction *r, lilac_plan_reduce *plan, const lilac_l
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     r->plan = plan;
+    lilac_lower_note_reduction(l, plan);
     return check_blocks(r);
 }
 

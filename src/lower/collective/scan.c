@@ -21,6 +21,7 @@
  * The plan (src/plan/collective/scan.c) finds the runs. Layouts that cannot be scanned as they are
  * are converted to a near layout and back. Replicas compute the same values; in memory one of them
  * writes. */
+#include "executed_plans.h"
 #include "scan.h"
 #include "collective/region.h"
 #include "convert_layout.h"
@@ -222,6 +223,7 @@ static bool make_plan(lilac_scan *s, lilac_plan_scan *plan) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     s->plan = plan;
+    lilac_lower_note_scan(l, plan);
     s->view = plan->moves_operands ? lilac_lower_view_of_columns(l, &plan->scanned) : source;
     return true;
 }

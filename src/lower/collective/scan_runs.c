@@ -278,8 +278,8 @@ static lilac_simt_value lane_before(const lilac_scan *s, const lilac_scan_run *r
         for (uint32_t k = 0; k <= i; k++) {
             up_to |= 1U << r->place[k];
         }
-        change = lilac_lower_select(s->l, lilac_scan_is_later(s, 1U << r->place[i]),
-                                    lilac_scan_constant(s, up_to), change);
+        lilac_simt_value until = lilac_scan_constant(s, up_to);
+        change = lilac_lower_select(s->l, lilac_scan_is_later(s, 1U << r->place[i]), until, change);
     }
     return lilac_simt_op2(b, LILAC_SIMT_OP_XOR, LILAC_SIMT_I32, lane, change);
 }

@@ -45,18 +45,21 @@ static lilac_simt_value split(math_builder *k, lilac_simt_value *x, int64_t leas
     lilac_simt_value bits = i32_of(k, *x);
     lilac_simt_value field =
         with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SUB, bits, least), 0xFF800000);
-    lilac_simt_value scale = choose(k, tiny, f32(k, -24.0 * 0x1p23), f32(k, 0.0));
+    lilac_simt_value zero = f32(k, 0.0);
+    lilac_simt_value scale = choose(k, tiny, f32(k, -24.0 * 0x1p23), zero);
     *exponent = add(k, as_float(k, field), scale);
-    return sub(k, f32_of(k, op2(k, LILAC_SIMT_OP_SUB, bits, field)), f32(k, 1.0));
+    lilac_simt_value one = f32(k, 1.0);
+    return sub(k, f32_of(k, op2(k, LILAC_SIMT_OP_SUB, bits, field)), one);
 }
 
 /* log x where x is not a positive number: x ∞ + ∞ of a negative number, infinity and NaN. */
 static lilac_simt_value special(math_builder *k, lilac_simt_value x, lilac_simt_value result) {
     lilac_simt_value infinite = f32(k, INFINITE);
-    lilac_simt_value odd =
-        compare(k, LILAC_SIMT_UGE, i32_of(k, x), integer(k, LILAC_SIMT_I32, 0x7F800000));
+    lilac_simt_value limit = integer(k, LILAC_SIMT_I32, 0x7F800000);
+    lilac_simt_value odd = compare(k, LILAC_SIMT_UGE, i32_of(k, x), limit);
     result = choose(k, odd, fma3(k, x, infinite, infinite), result);
-    return choose(k, compare(k, LILAC_SIMT_EQ, x, f32(k, 0.0)), f32(k, -INFINITE), result);
+    lilac_simt_value least = f32(k, -INFINITE);
+    return choose(k, compare(k, LILAC_SIMT_EQ, x, f32(k, 0.0)), least, result);
 }
 
 lilac_simt_value lilac_lower_f32_log(math_builder *k, const lilac_simt_value *in) {

@@ -5,6 +5,7 @@
  *             D  ←  instruction(words of A at its rows, words of B at its columns, D)
  *
  * The plan (lilac/dot.h) is made from the layouts of the operands and the result. */
+#include "executed_plans.h"
 #include "matrix/fragments.h"
 #include "numeric_casts.h"
 #include "operations.h"
@@ -42,11 +43,11 @@ static bool sum_products(const lilac_lower_dot *dot, uint32_t r, lilac_simt_valu
         const uint64_t k = lilac_lower_dot_step(dot->plan, s);
         uint32_t in_a, in_b;
         if (!lilac_lower_lookup_register(
-                &dot->a,
-                lilac_plan_dot_flat(a, batch, lilac_plan_dot_coordinate(d, flat, 0), k), &in_a) ||
+                &dot->a, lilac_plan_dot_flat(a, batch, lilac_plan_dot_coordinate(d, flat, 0), k),
+                &in_a) ||
             !lilac_lower_lookup_register(
-                &dot->b,
-                lilac_plan_dot_flat(b, batch, k, lilac_plan_dot_coordinate(d, flat, 1)), &in_b)) {
+                &dot->b, lilac_plan_dot_flat(b, batch, k, lilac_plan_dot_coordinate(d, flat, 1)),
+                &in_b)) {
             return lilac_lower_refuse(l, "layout-conversion",
                                       "the layouts of A and B do not give each thread the rows and "
                                       "columns that its elements of the result need");
@@ -77,8 +78,7 @@ static bool lower_fma(const lilac_lower_dot *dot) {
                                           "multiply-adds have none for them either");
     }
     for (uint32_t r = 0; r < dot->d->count; r++) {
-        if ((r & ~dot->d->view->columns.distinct) == 0 &&
-            !sum_products(dot, r, &dot->d->base[r])) {
+        if ((r & ~dot->d->view->columns.distinct) == 0 && !sum_products(dot, r, &dot->d->base[r])) {
             return false;
         }
     }
@@ -99,8 +99,9 @@ static lilac_simt_value find_idle_lanes(lilac_lowering *l, const lilac_plan_dot 
     }
     lilac_simt_builder *b = &l->builder;
     const uint64_t columns[2] = {mask & 1, mask & 2};
+    const lilac_simt_value zero = lilac_simt_constant(b, LILAC_SIMT_I32, 0);
     return lilac_simt_compare_values(b, LILAC_SIMT_NE, lilac_lower_linear(b, 2, columns, 0, NULL),
-                                     lilac_simt_constant(b, LILAC_SIMT_I32, 0));
+                                     zero);
 }
 
 /* Adds one step of K to the accumulators of one instruction. */
@@ -126,9 +127,9 @@ static bool multiply(const lilac_lower_dot *dot, const lilac_simt_matrix_payload
 
 static bool lower_mma(lilac_lower_dot *dot) {
     lilac_simt_matrix_payload payload = lilac_lower_dot_payload(dot->plan);
-    payload.saturate = payload.d == LILAC_MATRIX_S32; /* as Triton's; wgmma wraps as its wgmma does */
-    const uint32_t blocks =
-        dot->d->view->columns.distinct & ~dot->plan->instruction_registers;
+    payload.saturate =
+        payload.d == LILAC_MATRIX_S32; /* as Triton's; wgmma wraps as its wgmma does */
+    const uint32_t blocks = dot->d->view->columns.distinct & ~dot->plan->instruction_registers;
     dot->idle = find_idle_lanes(dot->l, dot->plan);
     for (uint32_t r = 0; r < dot->d->count; r++) {
         dot->d->base[r] = lilac_lower_get(dot->l, dot->c, r);
@@ -168,6 +169,7 @@ bool lilac_lower_dot_product(lilac_lowering *l, const lilac_tile_op *op) {
                              &d->view->columns, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
+    lilac_lower_note_dot(l, &plan, &problem, (const lilac_plan_dot_memory *const[2]){NULL, NULL});
     lilac_lower_dot dot = {.l = l, .plan = &plan, .c = c, .d = d};
     lilac_lower_lookup_init(&dot.a, a);
     lilac_lower_lookup_init(&dot.b, b);

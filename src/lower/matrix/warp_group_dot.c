@@ -10,6 +10,7 @@
  * each sum of a block starts from 0, is waited for, and is added to the accumulators.
  *
  * What ordinary stores wrote must be visible to the async proxy: ttng.fence_async_shared after them. */
+#include "executed_plans.h"
 #include "matrix/fragments.h"
 #include "memory/descriptor.h"
 #include "operations.h"
@@ -307,29 +308,29 @@ static bool is_carried(const lilac_tile_value *value) {
     return value->op == NULL;
 }
 
-static bool plan_product(product *p, lilac_plan_dot *plan, const lilac_tile_op *op) {
+static bool plan_product(product *p, lilac_plan_dot *plan, lilac_plan_dot_problem *problem,
+                         const lilac_tile_op *op) {
     lilac_lowering *l = p->dot.l;
     const lilac_lower_value *a = lilac_lower_operand(l, op, 0);
-    lilac_plan_dot_problem problem;
     lilac_matrix_shape shape;
     lilac_reason why = {"its result has no layout"};
-    if (!lilac_engine_dot_problem(&problem, op, l->target, &why)) {
+    if (!lilac_engine_dot_problem(problem, op, l->target, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
-    if (!lilac_plan_dot_choose_wgmma(&shape, &problem, l->target)) {
+    if (!lilac_plan_dot_choose_wgmma(&shape, problem, l->target)) {
         return lilac_lower_unsupported(l,
                                        "no wgmma of %s computes a product of these types and sizes "
                                        "with %u warps",
                                        l->target->arch->name, l->target->num_warps);
     }
-    const uint32_t terms = lilac_engine_imprecise_terms(op, &problem);
+    const uint32_t terms = lilac_engine_imprecise_terms(op, problem);
     p->exact_steps =
-        terms == 0 ? 0 : min_u32(max_u32(1, terms / shape.k), (1U << problem.k_bits) / shape.k);
+        terms == 0 ? 0 : min_u32(max_u32(1, terms / shape.k), (1U << problem->k_bits) / shape.k);
     while (terms != 0 && shape.n > MOST_EXACT_COLUMNS) {
         shape.n /= 2;
     }
     if (p->dot.d->view == NULL || p->dot.c->view != p->dot.d->view ||
-        !lilac_plan_dot_init(plan, &problem, LILAC_PLAN_DOT_WGMMA, &shape,
+        !lilac_plan_dot_init(plan, problem, LILAC_PLAN_DOT_WGMMA, &shape,
                              a->view != NULL ? &a->view->columns : NULL, NULL,
                              &p->dot.d->view->columns, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
@@ -347,9 +348,10 @@ static bool plan_product(product *p, lilac_plan_dot *plan, const lilac_tile_op *
 
 bool lilac_lower_warp_group_dot(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_plan_dot plan;
+    lilac_plan_dot_problem problem;
     product p = {
         .dot = {.l = l, .c = lilac_lower_operand(l, op, 2), .d = lilac_lower_result(l, op, 0)}};
-    if (p.dot.d == NULL || !plan_product(&p, &plan, op)) {
+    if (p.dot.d == NULL || !plan_product(&p, &plan, &problem, op)) {
         return false;
     }
     /* delay_products marks products behind another one of the same iteration */
@@ -359,6 +361,9 @@ bool lilac_lower_warp_group_dot(lilac_lowering *l, const lilac_tile_op *op) {
     if ((!p.payload.registers && !open_memory(&p, op, 0)) || !open_memory(&p, op, 1)) {
         return false;
     }
+    lilac_lower_note_dot(l, &plan, &problem,
+                         (const lilac_plan_dot_memory *const[2]){
+                             p.payload.registers ? NULL : &p.operands[0].plan, &p.operands[1].plan});
     find_accumulate(&p, op);
     for (uint32_t r = 0; r < p.dot.d->count; r++) {
         p.dot.d->base[r] = lilac_lower_get(l, p.dot.c, r);

@@ -15,6 +15,7 @@
  *
  * The barrier orders the copy after earlier accesses to the memory. The loads after a wait have
  * their own barrier, which makes the copies of all threads visible. */
+#include "executed_plans.h"
 #include "memory/access.h"
 #include "memory/memory_type.h"
 #include "memory/shared_memory.h"
@@ -78,6 +79,9 @@ static bool plan_copy(lilac_lowering *l, const lilac_tile_op *op, const lilac_lo
                 bytes << bits);
         }
         if (bits == t->access.vector_bits) {
+            global.vector_bits = bits;
+            lilac_lower_note_access(l, &global);
+            lilac_lower_note_shared(l, &t->access, false, view->columns.free_threads);
             return true;
         }
         most = bytes << bits;

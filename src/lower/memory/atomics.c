@@ -27,6 +27,7 @@
  * that executes it. */
 #include "collective/region.h"
 #include "control.h"
+#include "executed_plans.h"
 #include "memory/access.h"
 #include "memory/shared_access.h"
 #include "operations.h"
@@ -128,6 +129,43 @@ static lilac_simt_value rank_of_copies(lilac_lowering *l, const lilac_lower_view
     return lilac_lower_linear(&l->builder, 0, NULL, log2_of(l->target->num_ctas), ranks);
 }
 
+/* The accesses as plans, for those who explain the kernel. */
+static void note_copies(const lilac_lowering *l, const copy_memory *m) {
+    const uint32_t warps = l->target->num_warps, size = 1U << m->scale;
+    const lilac_layout_columns *columns = m->view == NULL ? NULL : &m->view->columns;
+    lilac_plan_access access = {.element_bytes = size,
+                                .lane_bits = log2_of(l->target->arch->warp_size),
+                                .warp_bits = log2_of(warps),
+                                .transaction_lanes = l->target->arch->warp_size,
+                                .transactions = 1,
+                                .transaction_wavefronts = 1,
+                                .instructions = warps,
+                                .wavefronts = warps};
+    uint64_t places[LILAC_LAYOUT_MAX_BITS];
+    lilac_layout layout, memory;
+    lilac_arch arch = *l->target->arch;
+    arch.vector_bytes = size; /* of single elements */
+    if (columns != NULL) {
+        lilac_layout_init(&memory);
+        bool good = lilac_layout_columns_layout(&layout, columns, columns->distinct, NULL);
+        for (uint32_t d = 0; good && d < layout.out_count; d++) {
+            good = lilac_layout_add_out(&memory, layout.out[d].name, layout.out[d].bits, NULL);
+        }
+        for (uint32_t i = 0; i < columns->out_bits; i++) {
+            places[i] = UINT64_C(1) << i;
+        }
+        good = good && lilac_layout_add_in(&memory, "offset", columns->out_bits, places, NULL);
+        if (!good || !lilac_plan_access_init(&access, &layout, &memory, 8 * size, &arch, NULL)) {
+            return;
+        }
+    }
+    lilac_lower_note_shared(l, &access, false,
+                            columns == NULL ? (warps << access.lane_bits) - 1
+                                            : columns->free_threads);
+    lilac_plan_access_as_load(&access, l->target->arch);
+    lilac_lower_note_shared(l, &access, true, 0);
+}
+
 /* Between the stores of copies and their loads, and behind loads from other blocks. */
 static void wait_for_copies(lilac_lowering *l, const copy_memory *m) {
     if (m->remote) {
@@ -147,6 +185,9 @@ static void through_shared(lilac_lowering *l, const lilac_lower_view *view, bool
     uint32_t count = view == NULL ? 1 : view->count;
     m.scale = log2_of(lilac_lower_memory_bytes(m.type));
     open_copy_memory(l, &m);
+    if (l->options->plans != NULL && !remote) {
+        note_copies(l, &m);
+    }
     lilac_simt_value leader =
         remote ? lilac_lower_elect_holder_of(l, view)
                : lilac_lower_elect_holder(
@@ -316,9 +357,10 @@ static void build_atomic(lilac_lowering *l, const request *q, const lilac_plan_g
                          uint32_t r, const lilac_lower_access *at, lilac_simt_value *olds) {
     lilac_simt_builder *b = &l->builder;
     if (q->swaps) {
-        olds[r] = lilac_simt_compare_and_swap(
-            b, lilac_lower_aligned_get(l, &q->first, r), lilac_lower_aligned_get(l, &q->second, r),
-            at->address, at->offset, at->predicate, q->wanted, at->modifiers);
+        lilac_simt_value second = lilac_lower_aligned_get(l, &q->second, r);
+        olds[r] = lilac_simt_compare_and_swap(b, lilac_lower_aligned_get(l, &q->first, r), second,
+                                              at->address, at->offset, at->predicate, q->wanted,
+                                              at->modifiers);
         return;
     }
     bool pairs = plan->vector_bits > 0 && lilac_simt_type_bits(q->type) == 16;
@@ -369,6 +411,7 @@ bool lilac_lower_atomic(lilac_lowering *l, const lilac_tile_op *op) {
     }
     lilac_plan_global_access plan;
     lilac_engine_plan_access(&plan, op, &l->facts, l->target);
+    lilac_lower_note_access(l, &plan);
     lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
     for (uint32_t r = 0; r < pointer->count; r++) {
         if ((r & plan.skipped_registers) != 0) {

@@ -101,9 +101,9 @@ static bool index_memory(lilac_lowering *l, const lilac_tile_op *op, const lilac
         return true;
     }
     lilac_simt_builder *b = &l->builder;
+    lilac_simt_value size = lilac_lower_integer(l, LILAC_SIMT_I32, bytes);
     lilac_simt_value place =
-        lilac_simt_op2(b, LILAC_SIMT_OP_MUL, LILAC_SIMT_I32, lilac_lower_get(l, index, 0),
-                       lilac_lower_integer(l, LILAC_SIMT_I32, bytes));
+        lilac_simt_op2(b, LILAC_SIMT_OP_MUL, LILAC_SIMT_I32, lilac_lower_get(l, index, 0), size);
     memory->dynamic = memory->dynamic == 0 ? place
                                            : lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32,
                                                             memory->dynamic, place);

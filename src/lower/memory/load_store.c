@@ -9,6 +9,7 @@
  *
  *   8 x f16   ld.global.v4.b32  →  unpack to 8 registers
  */
+#include "executed_plans.h"
 #include "memory/access.h"
 #include "operations.h"
 
@@ -346,6 +347,7 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     }
     access_plan plan;
     lilac_engine_plan_access(&plan, op, &l->facts, l->target);
+    lilac_lower_note_access(l, &plan);
     lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
     uint32_t elements = 1U << plan.vector_bits;
     for (uint32_t r = 0; r < result->count; r++) {
@@ -403,6 +405,7 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
     }
     access_plan plan;
     lilac_engine_plan_access(&plan, op, &l->facts, l->target);
+    lilac_lower_note_access(l, &plan);
     lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
     uint32_t elements = 1U << plan.vector_bits;
     for (uint32_t r = 0; r < pointer->count; r++) {

@@ -268,9 +268,9 @@ static lilac_simt_value stores_step(lilac_simt_builder *b, sharing *s,
     uint32_t share = (uint32_t)(step >> (access->step_bits - s->bits));
     if (s->mask != 0 && s->predicates[share] == 0) {
         lilac_simt_value thread = lilac_simt_thread(b);
+        lilac_simt_value wanted = word_of(b, lilac_lower_deposit(share, s->shared));
         s->predicates[share] = lilac_simt_compare_values(
-            b, LILAC_SIMT_EQ, word_op(b, LILAC_SIMT_OP_AND, thread, word_of(b, s->mask)),
-            word_of(b, lilac_lower_deposit(share, s->shared)));
+            b, LILAC_SIMT_EQ, word_op(b, LILAC_SIMT_OP_AND, thread, word_of(b, s->mask)), wanted);
     }
     return s->predicates[share];
 }
@@ -356,8 +356,9 @@ void lilac_lower_copy_access(lilac_simt_builder *b, lilac_arena *arena,
         lilac_simt_value predicate = stores_step(b, &stores, access, step);
         lilac_simt_value read = 0;
         if (source->mask != 0 && others == NULL) {
+            lilac_simt_value none = word_of(b, 0);
             read = lilac_simt_op3(b, LILAC_SIMT_OP_SELECT, LILAC_SIMT_I32, source->mask,
-                                  word_of(b, bytes), word_of(b, 0));
+                                  word_of(b, bytes), none);
         } else {
             predicate = both(b, predicate, source->mask);
         }

@@ -3,6 +3,7 @@
  * A store or load is the access of the tensor's layout to the memory's (plan.h), by vectors, or by
  * matrix instructions if they cost less. Where the memory is, the descriptor says
  * (memory/descriptor.h). */
+#include "executed_plans.h"
 #include "memory/shared_memory.h"
 #include "memory/memory_type.h"
 #include "operations.h"
@@ -126,6 +127,7 @@ static bool store(lilac_lowering *l, const lilac_tile_value *tensor,
         /* All lanes of a warp must execute a matrix instruction. */
         t.place.replicas &= ~((1U << value->view->columns.lane_bits) - 1);
     }
+    lilac_lower_note_shared(l, &t.access, false, t.place.replicas);
     lilac_lower_store_access(&l->builder, l->arena, &t.access, &t.place, &words);
     return true;
 }
@@ -145,6 +147,7 @@ static bool load(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_words words =
         lilac_lower_words_like(bits, lilac_lower_memory_bits(value->type), wide);
     lilac_lower_parts parts = {0};
+    lilac_lower_note_shared(l, &t.access, true, 0);
     lilac_lower_load_access(&l->builder, l->arena, &t.access, &t.place, &words, &parts);
     lilac_lower_join_parts(&l->builder, l->arena, &parts, &words);
     lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, 1U << bits);

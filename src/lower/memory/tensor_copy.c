@@ -144,6 +144,7 @@ bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
     if (l->target->num_ctas > 1) {
         return refuse_cluster(l);
     }
+    lilac_simt_value number;
     switch (op->code) {
     case LILAC_TILE_OP_TTNG_ARRIVE_BARRIER:
         return arrive(l, op);
@@ -155,8 +156,8 @@ bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
         return mbarrier(l, op, LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE, 0, 0);
     case LILAC_TILE_OP_TTNG_INIT_BARRIER:
         order(l, op);
-        if (!mbarrier(l, op, LILAC_SIMT_OP_MBARRIER_INIT, elect(l, NULL),
-                      attribute_of(l, op, "count"))) {
+        number = attribute_of(l, op, "count");
+        if (!mbarrier(l, op, LILAC_SIMT_OP_MBARRIER_INIT, elect(l, NULL), number)) {
             return false;
         }
         lilac_simt_fence_mbarrier_init(&l->builder);
@@ -165,8 +166,9 @@ bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
         order(l, op);
         return mbarrier(l, op, LILAC_SIMT_OP_MBARRIER_INVALIDATE, elect(l, NULL), 0);
     case LILAC_TILE_OP_TTNG_BARRIER_EXPECT:
+        number = attribute_of(l, op, "size");
         return mbarrier(l, op, LILAC_SIMT_OP_MBARRIER_EXPECT, elect(l, op->operands[1].value),
-                        attribute_of(l, op, "size"));
+                        number);
     default:
         if (op->operand_count != 2) {
             return lilac_lower_unsupported(l, "it has a predicate or dependences");

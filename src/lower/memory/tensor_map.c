@@ -159,12 +159,13 @@ static bool lower_create(lilac_lowering *l, const lilac_tile_op *op) {
     const lilac_simt_type type = LILAC_SIMT_I32;
     lilac_simt_value shared = lilac_simt_build(&l->builder, &base, 0, NULL, 1, &type);
     lilac_lower_barrier(l);
-    lilac_simt_tensor_map_set(&l->builder, &like, shared, first_thread(l), lists.rank,
-                              lilac_lower_get(l, lilac_lower_operand(l, op, 1), 0), sizes, strides);
+    lilac_simt_value global = lilac_lower_get(l, lilac_lower_operand(l, op, 1), 0);
+    lilac_simt_tensor_map_set(&l->builder, &like, shared, first_thread(l), lists.rank, global,
+                              sizes, strides);
     lilac_simt_warp_barrier(&l->builder);
     like.payload = (union lilac_simt_payload){0};
-    lilac_simt_tensor_map_publish(&l->builder, &like, shared, first_warp(l),
-                                  lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0));
+    lilac_simt_value map = lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0);
+    lilac_simt_tensor_map_publish(&l->builder, &like, shared, first_warp(l), map);
     return true;
 }
 
@@ -174,14 +175,15 @@ bool lilac_lower_tensor_map(lilac_lowering *l, const lilac_tile_op *op) {
             l, "the kernel has %u blocks in a cluster; tensor maps are made for one block",
             l->target->num_ctas);
     }
+    lilac_simt_value map;
     switch (op->code) {
     case LILAC_TILE_OP_TTG_GLOBAL_SCRATCH_ALLOC:
         return lower_scratch(l, op);
     case LILAC_TILE_OP_TTNG_TENSORMAP_CREATE:
         return lower_create(l, op);
     case LILAC_TILE_OP_TTNG_TENSORMAP_FENCEPROXY_ACQUIRE:
-        lilac_simt_tensor_map_acquire(&l->builder, first_warp(l),
-                                      lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0));
+        map = lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0);
+        lilac_simt_tensor_map_acquire(&l->builder, first_warp(l), map);
         return true;
     default: /* the descriptor is the map's address */
         lilac_lower_define_map(l, &op->results[0])->base[0] =

@@ -284,6 +284,35 @@ static void instruction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     }
 }
 
+/* The code that follows has this location. */
+static void put_origin(const lilac_ptx_emitter *e, lilac_location location) {
+    lilac_ptx_origins *origins = e->options->origins;
+    if (origins == NULL || (origins->count > e->first_origin &&
+                            origins->list[origins->count - 1].location == location)) {
+        return;
+    }
+    if (origins->count == origins->capacity) {
+        origins->capacity = origins->capacity > 0 ? 2 * origins->capacity : 256;
+        origins->list =
+            lilac_heap_grow(origins->list, origins->capacity * sizeof *origins->list);
+    }
+    origins->list[origins->count++] = (lilac_ptx_origin){e->code.length, location};
+}
+
+/* The kernel's code is written behind `shift` bytes of text. */
+static void shift_origins(const lilac_ptx_emitter *e, size_t shift) {
+    lilac_ptx_origins *origins = e->options->origins;
+    put_origin(e, 0);
+    for (size_t i = e->first_origin; origins != NULL && i < origins->count; i++) {
+        origins->list[i].offset += shift;
+    }
+}
+
+void lilac_ptx_origins_clear(lilac_ptx_origins *origins) {
+    lilac_heap_free(origins->list);
+    *origins = (lilac_ptx_origins){0};
+}
+
 void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
     bool lines = e->options->comments || e->options->line_info;
     for (const lilac_simt_instruction *i = body->first; i != body->last; i = i->next) {
@@ -293,7 +322,11 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
             source_line(e, i->location);
         }
         e->at = i->location;
+        put_origin(e, i->location);
         instruction(e, i);
+        if (i->body_count > 0) { /* the end of a loop is its own, not its last instruction's */
+            put_origin(e, i->location);
+        }
         if (!e->ok) { /* what a refused instruction defines has no register to name */
             return;
         }
@@ -508,6 +541,7 @@ static void begin_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     memset(e->zero, 0, sizeof e->zero);
     e->location = 0;
     e->file = NULL;
+    e->first_origin = e->options->origins != NULL ? e->options->origins->count : 0;
     memset(e->numbered, 0, sizeof e->numbered);
     memset(e->temporaries, 0, sizeof e->temporaries);
     memset(e->line_fill, 0, sizeof e->line_fill);
@@ -566,6 +600,7 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
     put_constants(e);
     lilac_ptx_put_policies(e);
     lilac_ptx_put_zero(e);
+    shift_origins(e, e->out->length);
     if (e->code.length > 0) {
         lilac_text_put(e->out, e->code.bytes, e->code.length);
     }

@@ -42,8 +42,8 @@ void lilac_ptx_opaque(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         return;
     }
     lilac_ptx_piece value = lilac_ptx_register(e, i->operands[0]);
-    lilac_ptx_line3(e, wide ? "add.s64" : "add.s32", lilac_ptx_define(e, i->result), value,
-                    opaque_zero(e, wide));
+    lilac_ptx_piece zero = opaque_zero(e, wide);
+    lilac_ptx_line3(e, wide ? "add.s64" : "add.s32", lilac_ptx_define(e, i->result), value, zero);
 }
 
 void lilac_ptx_put_zero(lilac_ptx_emitter *e) {

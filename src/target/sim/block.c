@@ -105,6 +105,7 @@ void lilac_sim_worker_clear(lilac_sim_worker *w) {
     lilac_heap_free(w->spares);
     lilac_heap_free(w->snapshot.bytes);
     lilac_heap_free(w->printed);
+    lilac_heap_free(w->sites);
     lilac_text_clear(&w->text);
     lilac_sim_order_clear(&w->order);
 }

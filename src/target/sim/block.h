@@ -265,7 +265,8 @@ typedef struct lilac_sim_worker {
     bool idle, spins, gone;
     uint64_t idle_version; /* of global memory, when it became idle */
     lilac_sim_counters counters;
-    lilac_text text; /* printed */
+    lilac_sim_site *sites; /* one for each step; NULL: no profile is wanted */
+    lilac_text text;       /* printed */
     lilac_sim_printed *printed;
     uint32_t printed_count, printed_capacity;
     lilac_sim_trap trap;

@@ -177,7 +177,7 @@ static void begin_store(lilac_sim_worker *w, const lilac_sim_bulk *copy) {
 static void begin_load(lilac_sim_worker *w, lilac_sim_bulk *copy) {
     lilac_sim_active one = {.count = 1, .thread = {copy->thread}, .address = {copy->at}};
     lilac_sim_account_shared(w, copy->step, &one, (uint32_t)copy->bytes, false);
-    memset(w->shared.bytes + copy->at, IN_FLIGHT, copy->bytes);
+    memset(w->shared.bytes + copy->at, IN_FLIGHT, (size_t)copy->bytes);
     for (uint64_t b = copy->at; b < copy->at + copy->bytes; b++) {
         w->shared.in_flight[b]++;
     }
@@ -190,9 +190,9 @@ static bool start_copy(lilac_sim_worker *w, const lilac_sim_step *step, uint32_t
     lilac_sim_bulk *copy = new_copy(w, step, thread);
     copy->at = at;
     copy->to = to;
-    if (!find_made_map(w, copy) ||
-        !(copy->map ? add_box(w, copy) : add_pieces(w, copy)) || !resolve_shared(w, copy) ||
-        !lilac_sim_bulk_resolve(w, copy) || (copy->load && !resolve_mbarrier(w, copy))) {
+    if (!find_made_map(w, copy) || !(copy->map ? add_box(w, copy) : add_pieces(w, copy)) ||
+        !resolve_shared(w, copy) || !lilac_sim_bulk_resolve(w, copy) ||
+        (copy->load && !resolve_mbarrier(w, copy))) {
         return false;
     }
     w->counters.bulk_copies++;

@@ -225,6 +225,6 @@ void lilac_sim_bulk_write_shared(lilac_sim_worker *w, const lilac_sim_bulk *copy
         memcpy(w->shared.bytes + copy->pieces[k].shared, data, copy->unit);
     }
     if (w->poison.shared_live) {
-        memset(w->poison.shared + copy->at, 0, copy->bytes);
+        memset(w->poison.shared + copy->at, 0, (size_t)copy->bytes);
     }
 }

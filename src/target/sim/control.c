@@ -4,6 +4,7 @@
  * mask; where a condition or a bound may differ between threads, its values are compared, and a
  * difference is a trap. */
 #include "multiply.h"
+#include "profile.h"
 #include "steps.h"
 #include "wgmma.h"
 
@@ -204,6 +205,9 @@ lilac_sim_outcome lilac_sim_run_agent(lilac_sim_worker *w, lilac_sim_agent *agen
             return stop_at_limit(w, s);
         }
         w->tally[s->tally] += w->end_warp - w->first_warp;
+        if (w->sites != NULL) {
+            lilac_sim_profile_issue(w, s);
+        }
         if (w->poison.live && !lilac_sim_poison_step(w, s)) {
             return OUTCOME_TRAPPED;
         }
@@ -212,7 +216,7 @@ lilac_sim_outcome lilac_sim_run_agent(lilac_sim_worker *w, lilac_sim_agent *agen
         }
         lilac_sim_action *action = lilac_sim_actions[s->kind];
         if (action != NULL) {
-            if (!action(w, s)) {
+            if (!(w->sites != NULL ? lilac_sim_profile_step(w, s, action) : action(w, s))) {
                 return OUTCOME_TRAPPED;
             }
             continue;

@@ -4,6 +4,7 @@
  * in ascending order, so a worker's first findings are enough to know the launch's first; and when
  * a cluster traps, every one before it is still run, so that the first one to trap is the same each
  * time. */
+#include "profile.h"
 #include "report.h"
 #include "schedule.h"
 
@@ -282,6 +283,7 @@ static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
     for (uint32_t k = 0; k < s.count; k++) {
         lilac_sim_worker_init(&s.workers[k], program, launch, memory);
         s.workers[k].schedule = &s;
+        lilac_sim_profile_begin(&s.workers[k]);
     }
     lilac_sim_schedule_run(&s);
 
@@ -292,6 +294,9 @@ static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
     give_printed(context, launch, &s, s.count);
     report_findings(context, launch, memory, &s, s.count);
     bool done = report_end(context, launch, memory, &s);
+    if (done && launch->profile != NULL) {
+        lilac_sim_profile_end(&s, program);
+    }
     for (uint32_t k = 0; k < s.count; k++) {
         lilac_sim_worker_clear(&s.workers[k]);
     }

@@ -668,8 +668,8 @@ void lilac_sim_races_init(lilac_sim_races *races, const lilac_sim_program *progr
             watched |= (roots >> k & 1) && address_of(launch, k) - buffer->address < buffer->size;
         }
         if (watched && !buffer->read_only && buffer->size) {
-            races->buffers[b].pages =
-                zeroed(sizeof(lilac_sim_page *) * ((buffer->size >> LILAC_SIM_PAGE_BITS) + 2));
+            races->buffers[b].pages = zeroed(sizeof(lilac_sim_page *) *
+                                             ((size_t)(buffer->size >> LILAC_SIM_PAGE_BITS) + 2));
         }
     }
 }

@@ -1,0 +1,119 @@
+"""Predicted times of lilac.bench's cases beside the measured ones.
+
+    python bench/predicted_times.py --json bench/results/h200_predicted_times.json --markdown bench/results/h200_predicted_times.md
+
+Each case is compiled as on an H200 (no GPU is needed), explained with its launch and the registers that ptxas reported
+when it was measured, and the predicted time is compared with the measured one. The constants of the model
+(src/explain/predict.c) were fitted on the cases whose number in the list of all cases is even; the table has both halves.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+import lilac
+import lilac.triton
+from lilac.bench.case import Buffer, Constant
+from lilac.bench.discover import discover
+
+RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
+MEASURED = ("h200_operators_run_times.json", "h200_products.json")
+
+
+def measured():
+    """The measured rows by name, those of cases that still exist."""
+    rows = {}
+    for name in MEASURED:
+        with open(os.path.join(RESULTS, name), encoding="utf-8") as file:
+            for row in json.load(file)["cases"]:
+                if row.get("lilac", {}).get("ms") and len(row["lilac"]["kernels"]) == 1:
+                    rows[row["name"]] = row
+    return rows
+
+
+def integers(launch):
+    """The integers of the launch by the names of the kernel's parameters."""
+    values, more = {}, 0
+    for name, argument in launch.arguments.items():
+        if isinstance(argument, Buffer) and argument.block:
+            for number in (*argument.shape, *strides(argument.shape)):
+                values[f"{name}_{more}"] = number
+                more += 1
+        elif isinstance(argument, int) and not isinstance(argument, (bool, Constant)):
+            values[name] = argument
+    return values
+
+
+def strides(shape):
+    result = [1]
+    for size in reversed(shape[1:]):
+        result.insert(0, result[0] * size)
+    return result
+
+
+def explained(case, row):
+    with lilac.triton.enabled():
+        kernel = case.launch.compile()
+    text, registers = kernel.asm["ttir"], row["lilac"]["kernels"][0]["registers"]
+    parameters = {one["name"] for one in lilac.compile(text, **case.launch.options).metadata["parameters"]}
+    arguments = {name: value for name, value in integers(case.launch).items() if name in parameters}
+    return lilac.explain(text, grid=case.launch.grid, arguments=arguments, registers=registers,
+                         **case.launch.options).json
+
+
+def within(rows, limit=0.15):
+    return sum(abs(row["predicted_ms"] / row["ms"] - 1) <= limit for row in rows)
+
+
+def table(rows):
+    lines = ["# Predicted times", "", __doc__.strip().split("\n\n")[2].replace("\n", " "), "",
+             "| half | cases | within 15 % | within 30 % |", "|---|---|---|---|"]
+    for name, half in (("fitted", 0), ("held out", 1)):
+        part = [row for row in rows if row["half"] == half]
+        lines.append(f"| {name} | {len(part)} | {within(part)} | {within(part, 0.3)} |")
+    lines += ["", "| case | half | bound | measured, µs | predicted, µs | ratio |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        lines.append(f"| {row['name']} | {('fitted', 'held out')[row['half']]} | {row['bound']} | {1e3 * row['ms']:.1f} "
+                     f"| {1e3 * row['predicted_ms']:.1f} | {row['predicted_ms'] / row['ms']:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", help="write the rows")
+    parser.add_argument("--markdown", help="write the table")
+    parser.add_argument("--budgets", help="write the budgets of all cases, for fitting")
+    parser.add_argument("--filter", default="", help="only cases whose name contains this")
+    options = parser.parse_args()
+    rows, budgets = [], []
+    known = measured()
+    for number, case in enumerate(discover([])):
+        row = known.get(case.name)
+        if row is None or options.filter not in case.name:
+            continue
+        try:
+            facts = explained(case, row)
+        except lilac.Error as problem:
+            print(f"{case.name}: {problem}", file=sys.stderr)
+            continue
+        budget = facts["budget"]
+        rows.append({"name": case.name, "half": number % 2, "ms": row["lilac"]["ms"], "bound": budget["bound"],
+                     "predicted_ms": 1e3 * (budget["seconds"] or 0)})
+        budgets.append({**rows[-1], "family": case.family, "least_bytes": row["bytes"], "budget": budget,
+                        "num_warps": facts["num_warps"], "num_ctas": facts["num_ctas"], "loops": facts["loops"],
+                        "buffers": facts["buffers"],
+                        "events": [[one["name"], one["loop"], one["executions"], one["rare"]]
+                                   for one in facts["operations"] if one["plans"] or "async" in one["name"]]})
+    for name, data in ((options.json, rows), (options.budgets, budgets)):
+        if name:
+            with open(name, "w", encoding="utf-8") as file:
+                json.dump(data, file, indent=1)
+    if options.markdown:
+        with open(options.markdown, "w", encoding="utf-8") as file:
+            file.write(table(rows))
+    print(table(rows).split("\n\n| case")[0])
+
+
+if __name__ == "__main__":
+    main()

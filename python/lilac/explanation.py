@@ -1,0 +1,131 @@
+"""Explanations: what became of each line of a kernel, why, and at what cost."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, Union
+
+from . import _core
+from .compiler import _KEEP_SUBNORMALS, _LINE_INFO, _NO_CONTRACTION, Kernel, Source, Text, count, source_of
+from .errors import CompilationError, Error, diagnostics_of
+
+Grid = Union[int, Sequence[int]]
+
+
+class _Pages:
+    """A text with its JSON."""
+
+    __slots__ = ("_json", "_text")
+
+    def __init__(self, text: str, data: str) -> None:
+        self._text = text
+        self._json = data
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The same as data (docs/explain.md); a new dict each time."""
+        return dict(json.loads(self._json))
+
+    def __str__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self._text)}</pre>"
+
+
+class Change(_Pages):
+    """How a kernel differs with other options or with a layout that is forced on an operation. Its text is a
+    table of what changes; `json` has the budgets before and after."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<lilac.Change: {self.json['change']}>"
+
+
+class Explanation(_Pages):
+    """What became of each line of a kernel. `explain` makes it; its text is that of `lilac explain`, and `json` is
+    what `lilac explain --json` prints."""
+
+    __slots__ = ("_launch", "_source")
+
+    def __init__(self, source: Source, launch: tuple[Any, ...]) -> None:
+        self._source = source
+        self._launch = launch
+        super().__init__(*_explain(source, launch, 0, None))
+
+    def why(self, line: int) -> str:
+        """One line of the program: each plan step by step, and the plans that were not chosen with their prices.
+        Raises CompilationError where no operation comes from the line."""
+        return str(_explain(self._source, self._launch, count("line", line), None)[0])
+
+    def what_if(self, *, num_warps: Optional[int] = None, num_ctas: Optional[int] = None,
+                num_stages: Optional[int] = None, layout: Optional[tuple[int, str]] = None,
+                divisibility: Optional[Mapping[str, int]] = None) -> Change:
+        """Compiles the kernel with a change, and compares.
+
+        num_warps, num_ctas, num_stages: other options.
+        layout: (line, "#ttg.blocked<{…}>"): a layout for the access, reduction, scan or gather of a line.
+        divisibility: promises about parameters, powers of two by name: pointers are multiples of so many bytes.
+
+        Raises CompilationError where the kernel then does not compile."""
+        given = {"num_warps": num_warps, "num_ctas": num_ctas, "num_stages": num_stages}
+        words = [f"{name}={value}" for name, value in given.items() if value is not None]
+        line, text = (0, None) if layout is None else (count("line", layout[0]), str(layout[1]))
+        if layout is not None:
+            words.append(f"{line} layout={text}")
+        divisors = [(str(name), count("divisibility", value)) for name, value in (divisibility or {}).items()]
+        if any(value & (value - 1) for _, value in divisors):
+            raise Error("divisibility is a power of two")
+        words += [f"{name} divisibility={value}" for name, value in divisors]
+        numbers = tuple(count(name, value) for name, value in given.items())
+        return Change(*_explain(self._source, self._launch, 0, (*numbers, line, text, ", ".join(words), divisors)))
+
+    def __repr__(self) -> str:
+        facts = self.json
+        return f"<lilac.Explanation of {facts['kernel']} for {facts['target']}>"
+
+
+def _explain(source: Source, launch: tuple[Any, ...], line: int, change: Optional[tuple[Any, ...]]) -> tuple[str, str]:
+    result = _core.explain(*source, *launch, line, change)
+    if result[0] is None:
+        raise CompilationError(diagnostics_of(source.text, result[1], result[2]))
+    return result[0], result[1]
+
+
+def _grid(grid: Optional[Grid]) -> tuple[int, int, int]:
+    if grid is None:
+        return 0, 0, 0
+    sizes = [grid] if isinstance(grid, int) else list(grid)
+    sizes = [count("grid", size) for size in sizes] + [1] * (3 - len(sizes))
+    if len(sizes) != 3:
+        raise ValueError(f"a grid has one to three sizes, not {len(sizes)}")
+    return sizes[0], sizes[1], sizes[2]
+
+
+def explain(module: Union[Text, Kernel], *, grid: Optional[Grid] = None,
+            arguments: Optional[Mapping[str, int]] = None, target: Optional[str] = None,
+            num_warps: Optional[int] = None, num_ctas: Optional[int] = None, num_stages: Optional[int] = None,
+            registers: Optional[int] = None, fuse: bool = True, file: Optional[str] = None,
+            flush_subnormals: bool = True) -> Explanation:
+    """Explains a kernel: compiles it, and says what became of each line, why, and at what cost.
+
+    module: as for `compile`; or a `Kernel`, whose options are kept.
+    grid, arguments: the launch: its blocks, and integers by the names of parameters. Trip counts of loops follow
+        from them.
+    registers: registers of a thread, from the assembler; None: estimated.
+    target, num_warps, num_ctas, num_stages, fuse, file, flush_subnormals: as for `compile`.
+
+    Raises the exceptions of `compile`."""
+    if isinstance(module, Kernel):
+        source = module._source  # noqa: SLF001
+        if source is None:
+            raise TypeError("this kernel has no source; lilac.compile makes kernels that have one")
+        source = source._replace(flags=source.flags & (_LINE_INFO | _NO_CONTRACTION | _KEEP_SUBNORMALS))
+    else:
+        flags = _LINE_INFO | (0 if fuse else _NO_CONTRACTION) | (0 if flush_subnormals else _KEEP_SUBNORMALS)
+        source = source_of(module, file, target, num_warps, num_ctas, num_stages, flags)
+    known = [(str(name), int(value) & (1 << 64) - 1) for name, value in (arguments or {}).items()]
+    return Explanation(source, (count("registers", registers), _grid(grid), known))

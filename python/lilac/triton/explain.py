@@ -1,0 +1,35 @@
+"""Explanations of kernels that Triton has compiled, with lilac or by itself: from their TTIR and options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from ..explanation import Explanation, Grid
+from ..explanation import explain as explain_module
+from .backend import device_name
+
+
+def explain(kernel: Any, *, grid: Optional[Grid] = None, arguments: Optional[Mapping[str, int]] = None) -> Explanation:
+    """Explains a compiled kernel: what a launch, `fn[grid](…)`, or `fn.warmup(…, grid=grid)` returns.
+
+    grid, arguments: the launch, as for `lilac.explain`; integers by the names of the kernel's parameters.
+
+    The kernel is compiled again from its TTIR (`kernel.asm["ttir"]`) under its options. If it was loaded, its
+    registers are those that the assembler reports. Raises the exceptions of `lilac.explain`, and TypeError for
+    what is no compiled kernel."""
+    text = getattr(kernel, "asm", {}).get("ttir") if hasattr(kernel, "asm") else None
+    metadata = getattr(kernel, "metadata", None)
+    if text is None or metadata is None:
+        raise TypeError(f"expected a kernel that Triton compiled from TTIR, as a launch or warmup returns it, "
+                        f"not {kernel!r}")
+    backend = metadata.target
+    architecture = getattr(metadata, "arch", None) or backend.arch
+    return explain_module(text, grid=grid, arguments=arguments,
+                          target=device_name(int(re.sub(r"\D", "", str(architecture)))),
+                          num_warps=metadata.num_warps, num_ctas=metadata.num_ctas,
+                          num_stages=metadata.num_stages, registers=getattr(kernel, "n_regs", None) or None,
+                          fuse=getattr(metadata, "enable_fp_fusion", True),
+                          flush_subnormals=getattr(metadata, "enable_reflect_ftz", True),
+                          file=f"{metadata.name}.ttir")

@@ -1,0 +1,97 @@
+/* What a block uses of each unit, and the time that follows.
+ *
+ * Each roof is the time of a block if only that unit mattered, where the resident blocks share the
+ * multiprocessor: clocks of the unit that all warps of the block occupy. The block's own chain of latencies is
+ * divided by the resident blocks, which hide it from each other. */
+#include "internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- occupancy ---------------------------------------------------------------------------- */
+
+static void find_occupancy(lilac_explanation *e) {
+    lilac_explain_budget *b = &e->budget;
+    const lilac_arch *arch = e->compilation.target.arch;
+    b->shared_bytes = e->kernel->shared_bytes;
+    b->registers_estimated = e->options.registers == 0;
+    b->registers = e->options.registers;
+    if (b->registers_estimated) {
+        const uint32_t pressure = lilac_simt_pressure(e->kernel, LILAC_SIMT_PRESSURE_EARLY);
+        const uint32_t most =
+            e->kernel->min_blocks > 0
+                ? lilac_registers_for_blocks(arch, e->kernel->num_warps, e->kernel->min_blocks)
+                : LILAC_MOST_REGISTERS;
+        b->registers = min_u32(pressure + (pressure + 7) / 8 + 8, most);
+    }
+    const lilac_block_demand all = {e->kernel->num_warps, b->registers, b->shared_bytes};
+    const lilac_block_demand registers = {e->kernel->num_warps, b->registers, 0};
+    const lilac_block_demand shared = {e->kernel->num_warps, 0, b->shared_bytes};
+    const lilac_block_demand warps = {e->kernel->num_warps, 0, 0};
+    b->resident_blocks = max_u32(1, lilac_resident_blocks(arch, &all));
+    b->resident_warps = b->resident_blocks * e->kernel->num_warps;
+    b->limited_by = lilac_resident_blocks(arch, &registers) <= b->resident_blocks ? "registers"
+                    : lilac_resident_blocks(arch, &shared) <= b->resident_blocks  ? "shared memory"
+                                                                                  : "warps";
+    if (lilac_resident_blocks(arch, &warps) <= b->resident_blocks) {
+        b->limited_by = "warps";
+    }
+}
+
+/* ---- sums --------------------------------------------------------------------------------- */
+
+static void sum_operations(lilac_explanation *e) {
+    e->budget.exact = true;
+    for (uint32_t i = 0; i < e->count; i++) {
+        explain_counts_add(&e->block, &e->operations[i].counts, e->executions[i]);
+        e->budget.exact &= e->certain[i];
+    }
+    e->budget.counts = e->block;
+    e->budget.counts.instructions = 0;
+    for (uint32_t k = 0; k < LILAC_EXPLAIN_CLASS_COUNT; k++) {
+        e->budget.counts.issue[k] = (uint64_t)llround(e->issue[k]);
+        e->budget.counts.instructions += e->budget.counts.issue[k];
+    }
+}
+
+/* ---- roofs -------------------------------------------------------------------------------- */
+
+/* The sectors that a block exchanges with L2; `shared`: with memory: what several blocks access counts in parts. */
+double explain_sectors(const lilac_explanation *e, bool shared) {
+    double sum = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        sum += e->executions[i] * e->traffic[i] * (shared ? e->share[i] : 1);
+    }
+    return sum;
+}
+
+static void find_roofs(lilac_explanation *e) {
+    lilac_explain_budget *b = &e->budget;
+    const lilac_explain_counts *c = &b->counts;
+    const lilac_arch *arch = e->compilation.target.arch;
+    const lilac_costs *costs = arch->costs;
+    enum { L2_BYTES_PER_CLOCK = 64, BULK_WAVEFRONT = 128, ISSUE_PER_CLOCK = 4 };
+    const double sectors = explain_sectors(e, false);
+    b->unique_bytes = explain_sectors(e, true) * arch->sector_bytes;
+    b->clocks[LILAC_EXPLAIN_ROOF_MEMORY] =
+        b->unique_bytes / arch->sector_bytes * costs->sector / 16;
+    b->clocks[LILAC_EXPLAIN_ROOF_L2] = sectors * arch->sector_bytes / L2_BYTES_PER_CLOCK;
+    b->clocks[LILAC_EXPLAIN_ROOF_SHARED] =
+        (double)(c->shared_load_wavefronts + c->shared_store_wavefronts + c->async_wavefronts +
+                 c->shuffles) *
+            costs->wavefront / 16 +
+        (double)(c->wgmma_bytes + c->bulk_bytes) / BULK_WAVEFRONT;
+    b->clocks[LILAC_EXPLAIN_ROOF_TENSOR] = e->tensor_clocks;
+    b->clocks[LILAC_EXPLAIN_ROOF_ISSUE] = (double)c->instructions / ISSUE_PER_CLOCK;
+    b->clocks[LILAC_EXPLAIN_ROOF_SPECIAL] = e->issue[LILAC_EXPLAIN_SPECIAL] * costs->special / 16;
+    explain_predict(e);
+    for (uint32_t k = 0; k < LILAC_EXPLAIN_ROOF_COUNT; k++) {
+        b->bound = b->clocks[k] > b->clocks[b->bound] ? (lilac_explain_roof)k : b->bound;
+    }
+}
+
+void explain_find_budget(lilac_explanation *e) {
+    find_occupancy(e);
+    sum_operations(e);
+    find_roofs(e);
+}

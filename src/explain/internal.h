@@ -1,0 +1,219 @@
+/* What the files of the component `explain` share.
+ *
+ *   compile ─▶ collect.c    the operations and loops, and the plans of each
+ *            ─▶ emitted.c   the SIMT instructions of each, by class
+ *            ─▶ trips.c     how often loops and branches are executed
+ *            ─▶ counts.c    counters of an operation, from plans and instructions
+ *            ─▶ budget.c    a block's use of each unit, and the time that follows
+ *   ─▶ text.c, json.c, compare.c
+ */
+#ifndef LILAC_EXPLAIN_INTERNAL_H
+#define LILAC_EXPLAIN_INTERNAL_H
+
+#include <lilac/bits.h>
+#include <lilac/engine.h>
+#include <lilac/explain.h>
+#include <lilac/lower.h>
+#include <lilac/occupancy.h>
+
+/* ---- counters (counters.c) ---------------------------------------------------------------- */
+
+typedef struct explain_counter {
+    const char *name; /* of the simulator's counter; spaces for underlines in text */
+    size_t offset;
+} explain_counter;
+
+/* The counters in the order of the simulator's; `name` NULL ends the list. access_bits and issue are not in
+ * it. */
+extern const explain_counter explain_counters[];
+
+static inline uint64_t explain_counter_get(const lilac_explain_counts *counts,
+                                           const explain_counter *counter) {
+    return *(const uint64_t *)(const void *)((const char *)counts + counter->offset);
+}
+
+/* sum += factor · part, rounded. */
+void explain_counts_add(lilac_explain_counts *sum, const lilac_explain_counts *part, double factor);
+
+/* ---- branches (trips.c) ------------------------------------------------------------------- */
+
+/* A SIMT instruction with bodies. */
+typedef struct explain_branch {
+    const lilac_simt_instruction *instruction;
+    double entries;  /* executions of it, over the sampled programs */
+    double taken[2]; /* executions of its bodies; of a loop: iterations */
+    int64_t trips;   /* of a loop: the trip count without a launch; -1: not known */
+    bool known;      /* nothing had to be assumed */
+} explain_branch;
+
+/* ---- the explanation ---------------------------------------------------------------------- */
+
+typedef struct explain_plans {
+    const lilac_lowered_plan **list;
+    uint32_t count;
+} explain_plans;
+
+/* Instructions of an operation that access memory, and those among them that load and store shared memory. */
+typedef struct explain_emitted {
+    uint32_t accesses, loads, stores;
+} explain_emitted;
+
+typedef struct explain_file {
+    lilac_name name;
+    lilac_text text;
+    const char **lines; /* `count` of them, each ends with a newline or the text */
+    uint32_t count;
+} explain_file;
+
+struct lilac_explanation {
+    lilac_context *context;
+    lilac_arena *arena;
+    lilac_explain_options options;
+    lilac_compilation compilation;
+    uint32_t source;
+    lilac_tile_function *function;
+    const lilac_simt_kernel *kernel;
+    lilac_lowered_plans lowered;
+    lilac_text ptx;
+    lilac_ptx_origins origins;
+    uint64_t *arguments; /* of the launch, by parameter */
+    bool *known;
+    uint32_t count; /* operations */
+    lilac_explain_operation *operations;
+    explain_plans *plans;     /* by index of the operation, like the next ones */
+    double *executions;       /* of a block */
+    bool *certain;            /* `executions` is known */
+    explain_emitted *emitted; /* of one warp */
+    double *traffic;          /* sectors that one execution exchanges with L2, for a block */
+    double *share;  /* different addresses of its accesses, over the programs: traffic.c */
+    double *tensor; /* clocks of the tensor cores of one execution */
+    uint32_t loop_count, loop_capacity;
+    lilac_explain_loop *loops;
+    double samples; /* programs in which branches were sampled */
+    uint32_t branch_count;
+    explain_branch *branches; /* in the order of a walk over the kernel */
+    lilac_explain_counts block;
+    double issue[LILAC_EXPLAIN_CLASS_COUNT]; /* of a block */
+    double tensor_clocks;                    /* likewise */
+    lilac_explain_budget budget;
+    lilac_axis_analysis *facts;
+    lilac_text tile; /* the text of the compiled kernel */
+    uint32_t *text_begin;
+    struct explain_name *names;
+    explain_file *files;
+    uint32_t file_count;
+};
+
+/* The number of the operation that an instruction was lowered from; 0: none. */
+static inline uint32_t explain_number(const lilac_explanation *e, lilac_location location) {
+    const uint32_t number = lilac_operation_number(e->context, location);
+    return number <= e->count ? number : 0;
+}
+static inline uint32_t explain_number_of(const lilac_explanation *e, const lilac_tile_op *op) {
+    return op != NULL ? explain_number(e, op->location) : 0;
+}
+
+/* collect.c */
+void explain_collect(lilac_explanation *e);
+/* trips.c */
+void explain_find_trips(lilac_explanation *e);
+/* emitted.c: counts of the instructions of each operation, and the sums for a block. */
+void explain_count_emitted(lilac_explanation *e);
+lilac_explain_class explain_class_of(const lilac_simt_instruction *instruction);
+/* Does the simulator count it as issued? */
+bool explain_is_issued(const lilac_simt_instruction *instruction);
+/* plan_counts.c: counts of accesses from the plans of an operation. */
+void explain_count_plans(lilac_explanation *e, uint32_t index);
+uint64_t explain_shared_cycles(const lilac_explanation *e, const lilac_lowered_shared *plan);
+/* traffic.c */
+void explain_find_traffic(lilac_explanation *e);
+/* predict.c: the roof of latency, and the time of the launch. */
+void explain_predict(lilac_explanation *e);
+/* budget.c. The sectors that a block exchanges with L2; with `shared`, with memory. */
+double explain_sectors(const lilac_explanation *e, bool shared);
+void explain_find_budget(lilac_explanation *e);
+
+/* The axis facts of the function, computed when they are first asked for. (explain.c) */
+const lilac_axis_analysis *explain_facts(lilac_explanation *e);
+
+/* ---- reasons.c ---------------------------------------------------------------------------- */
+
+/* The operation that decides the layout of a value that is made, or used; NULL: none is found. */
+const lilac_tile_op *explain_producer(const lilac_tile_value *value);
+const lilac_tile_op *explain_consumer(const lilac_tile_value *value);
+/* The plan of an access to global memory in another layout. False: another operation, or shape. */
+bool explain_access_in(lilac_explanation *e, const lilac_tile_op *op, const lilac_layout *layout,
+                       lilac_plan_global_access *plan);
+/* Why an anchor has one layout and not the other; `makes`: of its result. */
+void explain_reason(lilac_text *out, lilac_explanation *e, const lilac_tile_op *anchor,
+                    const lilac_layout *own, const lilac_layout *other, bool makes);
+
+/* What bounds the vectors of an access to global memory: consecutive elements, alignment, the mask; one line. False:
+ * another operation. */
+bool explain_vector_limits(lilac_text *out, lilac_explanation *e, uint32_t index);
+
+enum { EXPLAIN_MOST_ALTERNATIVES = 8 };
+
+/* A plan that was not chosen. */
+typedef struct explain_alternative {
+    const char *name;
+    uint32_t number; /* the operation that it is about; 0: none */
+    uint64_t cycles;
+    uint64_t saved;         /* of an access: the cycles of the conversion that it replaces */
+    lilac_plan_price price; /* of a conversion */
+    uint32_t bytes;         /* of an access, with `sectors` */
+    uint64_t sectors;
+    const char *refused; /* why it does not exist */
+} explain_alternative;
+
+typedef struct explain_alternatives {
+    explain_alternative list[EXPLAIN_MOST_ALTERNATIVES];
+    uint32_t count;
+} explain_alternatives;
+
+void explain_alternatives_of(lilac_explanation *e, uint32_t index, explain_alternatives *list);
+
+/* ---- names (layout_names.c) ---------------------------------------------------------------- */
+
+/* The shortest name of a layout of a tensor, the named one that a type was read with if there is one; and the
+ * linear layout. Strings of the arena. NULL for types without a layout. */
+const char *explain_layout_name(lilac_explanation *e, const lilac_tile_type *type);
+const char *explain_linear_name(lilac_explanation *e, const lilac_layout *layout);
+/* The text of an operation, up to its regions. */
+const char *explain_operation_text(lilac_explanation *e, uint32_t index, size_t *length);
+/* "%x" of a value; "" if it has none. */
+void explain_value_name(lilac_text *out, const lilac_tile_value *value);
+
+/* ---- timeline.c ---------------------------------------------------------------------------- */
+
+typedef struct explain_event {
+    uint32_t number; /* of the operation */
+    const char *kind;
+    int64_t pending;                     /* groups that a wait leaves incomplete; -1: none */
+    int32_t buffer;                      /* index in the list of buffers; -1: none */
+    uint32_t awaited[16], awaited_count; /* operations that a wait completes */
+} explain_event;
+
+/* The event of an operation; false: it is none. */
+bool explain_event_of(lilac_explanation *e, uint32_t index, explain_event *event);
+/* Allocations of shared memory with several buffers or of any size: the index of the operation. */
+uint32_t explain_buffers(lilac_explanation *e, uint32_t *list, uint32_t most);
+
+/* plan_text.c: what a plan does, as lines of text; and as JSON. */
+void explain_plan_text(lilac_text *out, lilac_explanation *e, const lilac_lowered_plan *plan);
+void explain_plan_json(lilac_text *out, lilac_explanation *e, const lilac_lowered_plan *plan);
+const char *explain_plan_kind(const lilac_lowered_plan *plan);
+uint64_t explain_plan_cycles(const lilac_explanation *e, const lilac_lowered_plan *plan);
+/* "wgmma.m64n128k16.f32.f16", with its operands' places. */
+void explain_dot_name(lilac_text *out, const lilac_lowered_dot *dot);
+
+/* places.c: the place of an operation in the user's program: a file's index, line, column. False: none.
+ * `explain_input` is the place in the text that was compiled. */
+bool explain_place(const lilac_explanation *e, const lilac_tile_op *op, uint32_t *file,
+                   uint32_t *line, uint32_t *column);
+bool explain_input(const lilac_explanation *e, const lilac_tile_op *op, uint32_t *line,
+                   uint32_t *column);
+void explain_find_files(lilac_explanation *e);
+void explain_clear_files(lilac_explanation *e);
+
+#endif

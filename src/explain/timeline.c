@@ -1,0 +1,151 @@
+/* Asynchronous operations in their order: which buffer a copy fills, and what a wait completes.
+ *
+ * A wait names the operations that started what it completes: of groups of copies the copies before the commits, in
+ * its own loop or in front of it; of an mbarrier the copies that signal at it. */
+#include "internal.h"
+
+#include <lilac/tile_loops.h>
+
+typedef struct event_kind {
+    lilac_tile_opcode code;
+    const char *kind;
+    const char *pending; /* the attribute with the groups that a wait leaves incomplete */
+    uint32_t awaits[3];  /* opcodes whose work it completes */
+} event_kind;
+
+static const event_kind kinds[] = {
+    {LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL, "copy", NULL, {0}},
+    {LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, "commit", NULL, {0}},
+    {LILAC_TILE_OP_TTG_ASYNC_WAIT,
+     "wait copies",
+     "num",
+     {LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL}},
+    {LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL, "box", NULL, {0}},
+    {LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_LOCAL_TO_GLOBAL, "store box", NULL, {0}},
+    {LILAC_TILE_OP_TTNG_ASYNC_TMA_REDUCE, "store box", NULL, {0}},
+    {LILAC_TILE_OP_TTNG_ASYNC_TMA_STORE_WAIT,
+     "wait stores",
+     "pendings",
+     {LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_LOCAL_TO_GLOBAL, LILAC_TILE_OP_TTNG_ASYNC_TMA_REDUCE}},
+    {LILAC_TILE_OP_TTNG_BARRIER_EXPECT, "expect", NULL, {0}},
+    {LILAC_TILE_OP_TTNG_WAIT_BARRIER,
+     "wait mbarrier",
+     NULL,
+     {LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL, LILAC_TILE_OP_TTNG_ARRIVE_BARRIER,
+      LILAC_TILE_OP_TTNG_ASYNC_COPY_MBARRIER_ARRIVE}},
+    {LILAC_TILE_OP_TTNG_ARRIVE_BARRIER, "arrive", NULL, {0}},
+    {LILAC_TILE_OP_TTNG_WARP_GROUP_DOT, "product", NULL, {0}},
+    {LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT,
+     "wait products",
+     "pendings",
+     {LILAC_TILE_OP_TTNG_WARP_GROUP_DOT}},
+    {LILAC_TILE_OP_TTG_LOCAL_BARRIER, "barrier", NULL, {0}},
+};
+
+static const event_kind *kind_of(const lilac_tile_op *op) {
+    for (uint32_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i].code == op->code) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+/* The allocation that memory is a part of. */
+static const lilac_tile_op *allocation_of(const lilac_tile_value *memory) {
+    for (uint32_t step = 0; step < 64 && memory != NULL; step++) {
+        const lilac_tile_op *op = memory->op;
+        if (op == NULL) {
+            const lilac_tile_op *owner = memory->block->parent->parent;
+            memory = owner != NULL && owner->code == LILAC_TILE_OP_SCF_FOR && memory->index > 0
+                         ? lilac_tile_init(owner, memory->index - 1)
+                         : NULL;
+            continue;
+        }
+        if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC) {
+            return op;
+        }
+        memory = op->operand_count > 0 ? op->operands[0].value : NULL;
+        if (op->code == LILAC_TILE_OP_ARITH_SELECT) {
+            memory = op->operands[1].value;
+        }
+    }
+    return NULL;
+}
+
+static const lilac_tile_op *memory_operand(const lilac_tile_op *op) {
+    const lilac_tile_op *found = NULL;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_value *value = op->operands[i].value;
+        if (value->type->kind != LILAC_TILE_MEMDESC) {
+            continue;
+        }
+        const lilac_tile_op *allocation = allocation_of(value);
+        const bool barrier = lilac_tile_element_bits(value->type) == 64 &&
+                             lilac_tile_element_count(value->type) == 1;
+        if (allocation != NULL && (found == NULL || !barrier)) {
+            found = allocation;
+        }
+    }
+    return found;
+}
+
+uint32_t explain_buffers(lilac_explanation *e, uint32_t *list, uint32_t most) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < e->count && count < most; i++) {
+        if (e->operations[i].op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC) {
+            list[count++] = i;
+        }
+    }
+    return count;
+}
+
+/* Does the wait share its mbarrier, if it has one, with the operation? */
+static bool shares_barrier(const lilac_tile_op *wait, const lilac_tile_op *op) {
+    if (wait->code != LILAC_TILE_OP_TTNG_WAIT_BARRIER) {
+        return true;
+    }
+    const lilac_tile_op *barrier = allocation_of(wait->operands[0].value);
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_value *value = op->operands[i].value;
+        if (value->type->kind == LILAC_TILE_MEMDESC && allocation_of(value) == barrier) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_awaited(lilac_explanation *e, const event_kind *kind, uint32_t index,
+                         explain_event *event) {
+    const lilac_tile_op *wait = e->operations[index].op;
+    for (uint32_t i = 0; i < e->count && event->awaited_count < 16; i++) {
+        const lilac_tile_op *op = e->operations[i].op;
+        bool starts = false;
+        for (uint32_t k = 0; k < 3; k++) {
+            starts |= kind->awaits[k] != 0 && op->code == kind->awaits[k];
+        }
+        const bool reached = i < index || (e->operations[i].loop == e->operations[index].loop &&
+                                           e->operations[i].loop != 0);
+        if (starts && reached && shares_barrier(wait, op)) {
+            event->awaited[event->awaited_count++] = i + 1;
+        }
+    }
+}
+
+bool explain_event_of(lilac_explanation *e, uint32_t index, explain_event *event) {
+    const lilac_tile_op *op = e->operations[index].op;
+    const event_kind *kind = kind_of(op);
+    if (kind == NULL) {
+        return false;
+    }
+    *event = (explain_event){.number = index + 1, .kind = kind->kind, .pending = -1, .buffer = -1};
+    if (kind->pending != NULL) {
+        event->pending = lilac_tile_find_integer(&op->attributes, kind->pending, 0);
+    }
+    if (kind->awaits[0] != 0) {
+        find_awaited(e, kind, index, event);
+    }
+    const uint32_t memory = explain_number_of(e, memory_operand(op));
+    event->buffer = memory > 0 ? (int32_t)memory : -1;
+    return true;
+}

@@ -1,0 +1,219 @@
+"""lilac explain: text, JSON, changes, diagnostics."""
+
+import glob
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import command  # noqa: E402
+
+DONE, REFUSED, USAGE = 0, 1, 2
+OPTIONS = None
+ONE = "#ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [8], order = [0]}>"
+
+
+class ExplainTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def lilac(self, *words, status=DONE, **options):
+        done = command.run(OPTIONS.lilac, "explain", *words, cwd=self.folder, **options)
+        self.assertEqual(done.returncode, status, "%s\n%s%s" % (words, done.stdout, done.stderr))
+        return done
+
+    def kernel(self, name="softmax_float16_4096"):
+        return os.path.join(OPTIONS.data, "corpus", name + ".ttir")
+
+    def json(self, name, *words):
+        return json.loads(self.lilac(self.kernel(name), "--json", *words).stdout)
+
+
+class Text(ExplainTest):
+    def test_lines_of_the_compiled_text(self):
+        out = self.lilac(self.kernel(), "--num-warps", "8").stdout
+        self.assertRegex(out, r"\n +26 \|     %v_5 = tt\.load .*\n +\| +\d+ tt\.load  load of 16 bytes per thread, "
+                              r"16 instructions, 256 sectors")
+        self.assertRegex(out, r"bytes loaded +8192\n")
+        self.assertIn(" binds\n", out)
+
+    def test_lines_of_the_program(self):
+        with open(self.kernel(), encoding="utf-8") as file:
+            text = file.read()
+        shutil.copy(os.path.join(OPTIONS.data, "corpus", "kernels.py"), self.folder)
+        with open(os.path.join(self.folder, "here.ttir"), "w", encoding="utf-8") as file:
+            file.write(text)
+        out = self.lilac("here.ttir", "--num-warps", "8").stdout
+        self.assertTrue(out.startswith("kernels.py: softmax for sm_90a, 8 warps"), out[:80])
+        self.assertRegex(out, r"\| +v = tl\.load\(.*\n.*\n* +\|.*tt\.load  load of 16 bytes")
+
+    def test_why(self):
+        out = self.lilac(self.kernel("transpose_float16"), "--why", "37").stdout
+        self.assertIn("made for 25 tt.load of line 27: 16 bytes per thread, 256 sectors", out)
+        self.assertIn("not chosen: shuffles only: not possible: ", out)
+        self.assertRegex(out, r"not chosen: row-major shared memory: [\d.]+ clocks, 0 shuffles, 1024 \+ 64 wavefronts")
+
+    def test_changes(self):
+        out = self.lilac(self.kernel(), "--num-warps", "8", "--what-if", "num_warps=4",
+                         "--what-if", "26 layout=" + ONE, "--what-if", "num_warps=8").stdout
+        self.assertRegex(out, r"with num_warps=4, for a block\n.*before +after\n  instructions +1656\.0 ")
+        self.assertRegex(out, r"with 26 layout=#ttg.*\n.*\n(.*\n)*?  global_loads +16\.0 +128\.0   \+700\.0 %\n")
+        self.assertTrue(out.endswith("with num_warps=8, for a block\n" + " " * 39 + "before          after\n"
+                                     "  nothing changes\n"), out[-200:])
+
+    def test_forced_layout_is_the_one_of_the_access(self):
+        out = self.lilac(self.kernel(), "--num-warps", "8", "--json", "--what-if", "26 layout=" + ONE).stdout
+        after = json.loads(out)["after"]["counts"]
+        self.assertEqual(after["access_bits"], {"16": 256})
+
+
+    def test_promises(self):
+        with open(self.kernel(), encoding="utf-8") as file:
+            text = file.read().replace("tt.divisibility = 16", "tt.divisibility = 2")
+        out = self.lilac("-", "--num-warps", "8", "--json", "--what-if", "x,o,xs,os,cols divisibility=16",
+                         input=text).stdout
+        change = json.loads(out)
+        self.assertNotIn("128", change["before"]["counts"]["access_bits"])
+        self.assertEqual(change["after"]["counts"]["access_bits"], {"128": 32})
+        done = self.lilac(self.kernel(), "--what-if", "nothing divisibility=16", status=REFUSED)
+        self.assertIn("no kernel of this module has a parameter 'nothing' [unknown-argument]", done.stderr)
+        self.lilac(self.kernel(), "--what-if", "x divisibility=12", status=USAGE)
+
+
+class Json(ExplainTest):
+    def test_operations(self):
+        e = self.json("softmax_float16_4096", "--num-warps", "8")
+        self.assertEqual((e["version"], e["kernel"], e["num_warps"]), (1, "softmax", 8))
+        numbers = [o["number"] for o in e["operations"]]
+        self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
+        load = next(o for o in e["operations"] if o["name"] == "tt.load")
+        self.assertEqual(load["plans"][0]["kind"], "access")
+        self.assertEqual(load["counts"]["global_load_sectors"], 256)
+        self.assertEqual(load["results"][0]["layout"],
+                         "#ttg.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [8], order = [0]}>")
+        self.assertEqual(load["input"][:2], [0, 26])
+        self.assertTrue(e["files"][0]["lines"][25].lstrip().startswith("%v_5 = tt.load"))
+
+    def test_every_line_of_the_ptx_has_its_operation(self):
+        e = self.json("softmax_float16_4096", "--num-warps", "8")
+        lines = e["ptx"]["text"].split("\n")
+        loads = [k + 1 for k, line in enumerate(lines) if "ld.global" in line]
+        load = next(o for o in e["operations"] if o["name"] == "tt.load")
+        self.assertTrue(loads)
+        for line in loads:
+            self.assertTrue(any(first <= line <= last for first, last in load["ptx"]), line)
+            owner = [number for begin, number in e["ptx"]["lines"] if begin <= line][-1]
+            self.assertEqual(owner, load["number"])
+
+    def test_the_ptx_is_that_of_compile(self):
+        for name in ("softmax_float16_4096", "matmul_f16", "attention_f16_d64_full"):
+            done = command.run(OPTIONS.lilac, "compile", self.kernel(name), cwd=self.folder)
+            self.assertEqual(self.json(name)["ptx"]["text"], done.stdout, name)
+
+    def test_reason(self):
+        e = self.json("transpose_float16")
+        convert = next(o for o in e["operations"] if o["name"] == "ttg.convert_layout")
+        names = {o["number"]: o["name"] for o in e["operations"]}
+        self.assertEqual(names[convert["reason"]["made_by"]], "tt.load")
+        self.assertEqual(names[convert["reason"]["used_by"]], "tt.store")
+        self.assertEqual([a["name"] for a in convert["alternatives"]],
+                         ["shuffles only", "row-major shared memory"])
+
+    def test_loops_and_timeline(self):
+        e = self.json("matmul_f16", "--grid", "64", "--arg", "K=4096", "--arg", "a=null")
+        loop = e["loops"][0]
+        self.assertEqual((loop["trips"], loop["estimate"], loop["from_launch"]), (None, 64, True))
+        events = next(t for t in e["timeline"] if t["loop"] == 0)["events"]
+        kinds = [event["kind"] for event in events]
+        for kind in ("copy", "commit", "wait copies", "product", "wait products"):
+            self.assertIn(kind, kinds)
+        wait = next(event for event in events if event["kind"] == "wait products")
+        product = next(event for event in events if event["kind"] == "product")
+        self.assertEqual(wait["waits_for"], [product["operation"]])
+        dot = e["operations"][product["operation"] - 1]["plans"][0]["plan"]
+        self.assertEqual(dot["instruction"], "wgmma.m64n256k16.f32.f16.f16")
+
+    def test_predicted_time(self):
+        launch = [word for name in ("M", "N", "K", "am", "bk", "cm") for word in ("--arg", name + "=4096")]
+        some = self.json("matmul_f16", "--grid", "128", *launch)["budget"]
+        all_blocks = self.json("matmul_f16", "--grid", "512", *launch)["budget"]
+        self.assertGreater(some["seconds"], 0)
+        self.assertGreater(all_blocks["seconds"], 3 * some["seconds"])
+        self.assertIsNone(self.json("matmul_f16")["budget"]["seconds"])
+        matrices = 3 * 2 * 4096 * 4096  # each byte once, although 16 or 32 blocks read it
+        self.assertAlmostEqual(512 * all_blocks["unique_bytes"] / matrices, 1, delta=0.05)
+
+    def test_advice(self):
+        path = os.path.join(OPTIONS.data, "..", "..", "examples", "explain", "sum_rows.ttir")
+        grid = ["--grid", "4096", "--advice"]
+        for one in json.loads(self.lilac(path, "--json", *grid).stdout)["advice"]:
+            self.assertLess(one["seconds"], 0.95 * one["base_seconds"])
+            name, value = one["change"].split("=")
+            changed = ["--" + name.replace("_", "-"), value] if name.startswith("num_") else ["--what-if", one["change"]]
+            again = json.loads(self.lilac(path, "--json", "--grid", "4096", *changed).stdout)
+            self.assertAlmostEqual(again["budget"]["seconds"] / one["seconds"], 1, places=4)
+        self.assertIn("predicted faster\n  num_warps=", self.lilac(path, *grid).stdout)
+        self.assertIn("no advice: nothing is predicted without a grid", self.lilac(path, "--advice").stdout)
+        out = self.lilac(self.kernel("matmul_f16"), *grid).stdout
+        self.assertIn("no advice: loops or branches have assumed executions\n", out)
+
+    def test_all_kernels(self):
+        for path in sorted(glob.glob(os.path.join(OPTIONS.data, "corpus", "*.ttgir"))):
+            e = json.loads(self.lilac(path, "--json").stdout)
+            self.assertTrue(e["operations"], path)
+
+
+class Refusals(ExplainTest):
+    def test_line_without_operations(self):
+        done = self.lilac(self.kernel(), "--why", "3", status=REFUSED)
+        self.assertRegex(done.stderr, r":3:1: error: no operation .* comes from line 3 .*\[unknown-line\]\n.*\n +\^")
+
+    def test_layout_of_another_rank(self):
+        two = "#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [32, 1], warpsPerCTA = [8, 1], order = [0, 1]}>"
+        done = self.lilac(self.kernel(), "--num-warps", "8", "--what-if", "26 layout=" + two, status=REFUSED)
+        self.assertIn("<layout>:1:1: error: this layout is of rank 2 and the tensor of rank 1", done.stderr)
+        self.assertRegex(done.stderr, r":26:\d+: note: the layout is for this operation")
+
+    def test_layout_of_other_threads(self):
+        done = self.lilac(self.kernel(), "--num-warps", "4", "--what-if", "26 layout=" + ONE, status=REFUSED)
+        self.assertIn("[forced-layout]", done.stderr)
+        self.assertIn("warps", done.stderr)
+
+    def test_line_without_layouts_to_force(self):
+        done = self.lilac(self.kernel(), "--what-if", "18 layout=" + ONE, status=REFUSED)
+        self.assertIn("[forced-layout]", done.stderr)
+
+    def test_layouts_of_ttgir_cannot_be_forced(self):
+        path = os.path.join(OPTIONS.data, "corpus", "vector_add_f32.ttgir")
+        with open(path, encoding="utf-8") as file:
+            line = next(k for k, text in enumerate(file.read().split("\n"), 1) if "tt.load" in text)
+        done = self.lilac(path, "--what-if", "%d layout=%s" % (line, ONE), status=REFUSED)
+        self.assertIn("has a layout already", done.stderr)
+
+    def test_simt_text(self):
+        simt = command.run(OPTIONS.lilac, "compile", self.kernel("vector_add_f32"), "--emit", "simt")
+        done = self.lilac("-", status=REFUSED, input=simt.stdout)
+        self.assertIn("[no-operations]", done.stderr)
+
+    def test_unknown_argument(self):
+        done = self.lilac(self.kernel(), "--arg", "nothing=3", status=REFUSED)
+        self.assertIn("has no parameter 'nothing' [unknown-argument]", done.stderr)
+
+    def test_usage(self):
+        for words in (["--why", "x"], ["--what-if", "num_warps"], ["--what-if", "colour=3"], ["--grid", "a"],
+                      ["--arg", "n"], ["--why", "3", "--json"]):
+            self.lilac(self.kernel(), *words, status=USAGE)
+        self.lilac(status=USAGE)
+        self.assertRegex(self.lilac("--help").stdout, re.compile(r"--why.*--what-if.*--grid.*--json", re.S))
+
+
+if __name__ == "__main__":
+    OPTIONS = command.parse_arguments(__doc__)
+    unittest.main(argv=[sys.argv[0], "-v"] + OPTIONS.names)
