@@ -1,10 +1,11 @@
 /* Explanations: what became of each line of a kernel.
  *
- *   explain(text, file, target, num_warps, num_ctas, num_stages, flags, registers, grid, arguments, line, change)
+ *   explain(text, file, target, num_warps, num_ctas, num_stages, flags, registers, advice, grid,
+ *           arguments, line, change)
  *       → (text, json, None)                                    explained
  *       → (None, [diagnostics as JSON], [diagnostics as text])  refused
  *
- * grid: three numbers, 0 where it is not known. arguments: [(name, bits)]. line: only this line, or 0. change: None,
+ * advice: whether variants are compiled, too. grid: three numbers, 0 where it is not known. arguments: [(name, bits)]. line: only this line, or 0. change: None,
  * or (num_warps, num_ctas, num_stages, line, layout, words, divisors): what differs with other options (0: the same), with a
  * layout that is forced on the operation of a line (0: none), and with promises about parameters, [(name, divisor)]. lilac/explanation.py describes them. */
 #include "explain_texts.h"
@@ -134,18 +135,21 @@ static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {
     job work = {0};
     const char *target;
     unsigned launch[3], flags, registers, line;
+    int advice;
     PyObject *list, *change, *result = NULL;
     lilac_explain_options_init(&work.options);
     uint32_t *grid = work.options.launch.grid;
-    if (!PyArg_ParseTuple(arguments, "s#szIIIII(III)OIO:explain", &work.text, &work.length,
+    if (!PyArg_ParseTuple(arguments, "s#szIIIIIp(III)OIO:explain", &work.text, &work.length,
                           &work.file, &target, &launch[0], &launch[1], &launch[2], &flags,
-                          &registers, &grid[0], &grid[1], &grid[2], &list, &line, &change) ||
+                          &registers, &advice, &grid[0], &grid[1], &grid[2], &list, &line,
+                          &change) ||
         !read_options(&work.options.compile, target, launch, flags) ||
         !read_change(&work, change) || !read_arguments(&work, list)) {
         PyMem_Free(work.arguments);
         return NULL;
     }
     work.options.registers = registers;
+    work.options.advice = advice != 0;
     work.view.line = line;
     /* clang-format off */
     Py_BEGIN_ALLOW_THREADS
@@ -161,7 +165,6 @@ static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {
 PyMethodDef explain_functions[] = {
     {"explain", explain, METH_VARARGS,
      "explain($module, text, file, target, num_warps, num_ctas, num_stages, flags, registers, "
-     "grid, "
-     "arguments, line, change, /)\n--\n\n"},
+     "advice, grid, arguments, line, change, /)\n--\n\n"},
     {NULL, NULL, 0, NULL},
 };

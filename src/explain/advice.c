@@ -14,10 +14,12 @@ typedef struct advice_list {
     lilac_explanation *e;
     lilac_text *out;
     bool json, any;
+    double
+        before; /* seconds of the kernel itself, with the registers that are estimated, as for variants */
 } advice_list;
 
 static void put_variant(advice_list *list, const char *change, const lilac_explain_budget *b) {
-    const double before = list->e->budget.seconds;
+    const double before = list->before;
     if (list->json) {
         lilac_text_puts(list->out, list->any ? ", {\"change\": " : "{\"change\": ");
         explain_json_string(list->out, change);
@@ -31,9 +33,8 @@ static void put_variant(advice_list *list, const char *change, const lilac_expla
     list->any = true;
 }
 
-/* Compiles the variant; one that does not compile is no advice, and its diagnostics are forgotten. */
-static void try_variant(advice_list *list, const lilac_explain_options *options,
-                        const char *change) {
+/* The explanation of a variant, with estimated registers; NULL if it does not compile: its diagnostics are forgotten. */
+static lilac_explanation *explain_variant(advice_list *list, const lilac_explain_options *options) {
     lilac_context *context = list->e->context;
     const lilac_diagnostic *last = lilac_diagnostics(context);
     while (last != NULL && last->next != NULL) {
@@ -41,13 +42,21 @@ static void try_variant(advice_list *list, const lilac_explain_options *options,
     }
     lilac_explain_options quiet = *options;
     quiet.advice = false;
+    quiet.registers = 0;
     lilac_explanation *other = lilac_explain(context, list->e->source, &quiet);
     if (other == NULL) {
         lilac_diagnostics_forget(context, last);
+    }
+    return other;
+}
+
+static void try_variant(advice_list *list, const lilac_explain_options *options,
+                        const char *change) {
+    lilac_explanation *other = explain_variant(list, options);
+    if (other == NULL) {
         return;
     }
-    if (other->budget.seconds > 0 &&
-        other->budget.seconds < (1 - MARGIN) * list->e->budget.seconds) {
+    if (other->budget.seconds > 0 && other->budget.seconds < (1 - MARGIN) * list->before) {
         put_variant(list, change, &other->budget);
     }
     lilac_explanation_destroy(other);
@@ -66,7 +75,6 @@ static void try_numbers(advice_list *list, const char *name, uint32_t first, uin
             continue;
         }
         *field = n;
-        options.registers = 0; /* those of another program */
         (void)snprintf(change, sizeof change, "%s=%u", name, n);
         try_variant(list, &options, change);
     }
@@ -112,6 +120,12 @@ static bool is_possible(const lilac_explanation *e) {
 static void try_all(advice_list *list) {
     if (!list->e->options.advice || !is_possible(list->e)) {
         return;
+    }
+    list->before = list->e->budget.seconds;
+    if (list->e->options.registers != 0) {
+        lilac_explanation *same = explain_variant(list, &list->e->options);
+        list->before = same != NULL ? same->budget.seconds : list->before;
+        lilac_explanation_destroy(same);
     }
     try_numbers(list, "num_warps", 1, 16, true);
     try_numbers(list, "num_stages", 1, 5, false);

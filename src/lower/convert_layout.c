@@ -7,8 +7,8 @@
  *   tt.join                  the operand's number becomes a register bit; then as a conversion
  *
  * Only canonical registers are converted; replicated registers share their values. */
-#include "executed_plans.h"
 #include "convert_layout.h"
+#include "executed_plans.h"
 #include "memory/shared_access.h"
 #include "operations.h"
 

@@ -156,8 +156,8 @@ class Json(ExplainTest):
         for one in json.loads(self.lilac(path, "--json", *grid).stdout)["advice"]:
             self.assertLess(one["seconds"], 0.95 * one["base_seconds"])
             name, value = one["change"].split("=")
-            changed = ["--" + name.replace("_", "-"), value] if name.startswith("num_") else ["--what-if", one["change"]]
-            again = json.loads(self.lilac(path, "--json", "--grid", "4096", *changed).stdout)
+            option = "--" + name.replace("_", "-")
+            again = json.loads(self.lilac(path, "--json", "--grid", "4096", option, value).stdout)
             self.assertAlmostEqual(again["budget"]["seconds"] / one["seconds"], 1, places=4)
         self.assertIn("predicted faster\n  num_warps=", self.lilac(path, *grid).stdout)
         self.assertIn("no advice: nothing is predicted without a grid", self.lilac(path, "--advice").stdout)

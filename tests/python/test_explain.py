@@ -69,6 +69,17 @@ def test_what_if():
         explanation.what_if(num_warps=3)
 
 
+def test_advice():
+    path = os.path.join(os.path.dirname(SOFTMAX), "..", "..", "..", "examples", "explain", "sum_rows.ttir")
+    text = open(path, encoding="utf-8").read()
+    explanation = lilac.explain(text, grid=4096, advice=True)
+    for one in explanation.json["advice"]:
+        assert one["seconds"] < 0.95 * one["base_seconds"]
+        assert "  %s: predicted " % one["change"] in str(explanation)
+    assert "predicted faster" in str(explanation)
+    assert lilac.explain(text, grid=4096).json["advice"] == []
+
+
 def test_divisibility():
     text = open(SOFTMAX, encoding="utf-8").read().replace("tt.divisibility = 16", "tt.divisibility = 2")
     explanation = lilac.explain(text, num_warps=8)

@@ -4,9 +4,9 @@
  * or through shared memory with a barrier of the warp or of the block, in several rounds if the
  * source is larger than the memory. An index is truncated to the bits of the axis: one out of
  * range reads an arbitrary element. */
-#include "executed_plans.h"
 #include "collective/region.h"
 #include "convert_layout.h"
+#include "executed_plans.h"
 #include "memory/access.h"
 #include "memory/shared_access.h"
 #include "operations.h"

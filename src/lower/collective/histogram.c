@@ -4,9 +4,9 @@
  *
  * Executes the plan (src/plan/collective/histogram.c). One holder of each element counts it.
  * Elements that the mask excludes and numbers outside the bins are not counted. */
-#include "executed_plans.h"
 #include "collective/region.h"
 #include "convert_layout.h"
+#include "executed_plans.h"
 #include "memory/access.h"
 #include "memory/shared_access.h"
 #include "operations.h"

@@ -17,10 +17,10 @@
  *
  * Otherwise all lanes of a butterfly end with the result. If the combine region is not commutative,
  * they copy the bits of one lane. */
-#include "executed_plans.h"
 #include "reduce.h"
 #include "collective/region.h"
 #include "convert_layout.h"
+#include "executed_plans.h"
 #include "memory/access.h"
 #include "operations.h"
 

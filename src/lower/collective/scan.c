@@ -21,10 +21,10 @@
  * The plan (src/plan/collective/scan.c) finds the runs. Layouts that cannot be scanned as they are
  * are converted to a near layout and back. Replicas compute the same values; in memory one of them
  * writes. */
-#include "executed_plans.h"
 #include "scan.h"
 #include "collective/region.h"
 #include "convert_layout.h"
+#include "executed_plans.h"
 #include "memory/access.h"
 #include "operations.h"
 

@@ -361,9 +361,10 @@ bool lilac_lower_warp_group_dot(lilac_lowering *l, const lilac_tile_op *op) {
     if ((!p.payload.registers && !open_memory(&p, op, 0)) || !open_memory(&p, op, 1)) {
         return false;
     }
-    lilac_lower_note_dot(l, &plan, &problem,
-                         (const lilac_plan_dot_memory *const[2]){
-                             p.payload.registers ? NULL : &p.operands[0].plan, &p.operands[1].plan});
+    lilac_lower_note_dot(
+        l, &plan, &problem,
+        (const lilac_plan_dot_memory *const[2]){p.payload.registers ? NULL : &p.operands[0].plan,
+                                                &p.operands[1].plan});
     find_accumulate(&p, op);
     for (uint32_t r = 0; r < p.dot.d->count; r++) {
         p.dot.d->base[r] = lilac_lower_get(l, p.dot.c, r);

@@ -3,8 +3,8 @@
  * A store or load is the access of the tensor's layout to the memory's (plan.h), by vectors, or by
  * matrix instructions if they cost less. Where the memory is, the descriptor says
  * (memory/descriptor.h). */
-#include "executed_plans.h"
 #include "memory/shared_memory.h"
+#include "executed_plans.h"
 #include "memory/memory_type.h"
 #include "operations.h"
 

@@ -90,7 +90,7 @@ typedef struct lilac_ptx_emitter {
     lilac_name *files; /* by .file number - 1 */
     uint32_t file_count, file_capacity;
 
-    uint32_t version;  /* PTX ISA version that is needed so far, times ten; version.c */
+    uint32_t version;    /* PTX ISA version that is needed so far, times ten; version.c */
     size_t first_origin; /* the first of options->origins that is of the kernel at hand */
 
     size_t version_at; /* where its digits stand in `out` */

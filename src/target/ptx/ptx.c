@@ -293,8 +293,7 @@ static void put_origin(const lilac_ptx_emitter *e, lilac_location location) {
     }
     if (origins->count == origins->capacity) {
         origins->capacity = origins->capacity > 0 ? 2 * origins->capacity : 256;
-        origins->list =
-            lilac_heap_grow(origins->list, origins->capacity * sizeof *origins->list);
+        origins->list = lilac_heap_grow(origins->list, origins->capacity * sizeof *origins->list);
     }
     origins->list[origins->count++] = (lilac_ptx_origin){e->code.length, location};
 }
