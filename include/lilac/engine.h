@@ -164,10 +164,6 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_copy_boxes(lilac_tile_module *module,
  * one block is resident, and where tt.warp_specialize asks for it. Makes ttg.warp_specialize. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_specialise_warps(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* In a loop over tiles, the first tensor copies of the inner loop for the next tile start in front of the epilogue
- * of this tile. After overlap_products. Never fails. Linear in the size of the module. */
-LILAC_API LILAC_MUST_USE bool
-lilac_engine_prefetch_tiles(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform
  * step becomes a carried scalar and an invariant tensor; their sum is formed at each use. Never
  * fails. Linear in the size of the module for loops that are not nested. */

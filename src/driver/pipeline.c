@@ -170,7 +170,6 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "overlap_products",          NULL,          lilac_engine_overlap_products,          NULL},
     {LILAC_STAGE_TILE,   "decouple_warps",            NULL,          lilac_engine_decouple_warps,            NULL},
     {LILAC_STAGE_TILE,   "specialise_warps",          NULL,          lilac_engine_specialise_warps,          NULL},
-    {LILAC_STAGE_TILE,   "prefetch_tiles",            NULL,          lilac_engine_prefetch_tiles,            NULL},
     {LILAC_STAGE_TILE,   "split_reductions",          NULL,          lilac_engine_split_reductions,          NULL},
     {LILAC_STAGE_TILE,   "combine_blocks",            NULL,          lilac_engine_combine_blocks,            NULL},
     {LILAC_STAGE_TILE,   "eliminate_redundant_loads", NULL,          lilac_engine_eliminate_redundant_loads, NULL},

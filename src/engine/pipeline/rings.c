@@ -504,7 +504,7 @@ void lilac_pipeline_rewrite(pipeline *p) {
     if (p->delays) {
         lilac_pipeline_mark_delayed(p);
     }
-    if (p->box_count == p->load_count) { /* prefetch_tiles */
+    if (p->box_count == p->load_count) { /* specialise_warps */
         lilac_engine_set_integer(p->module, p->loop, "lilac.tensor_copies", 1);
     }
     make_rings(p);
