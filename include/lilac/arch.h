@@ -72,9 +72,10 @@ typedef struct lilac_arch {
     uint32_t registers;      /* 32-bit registers of a multiprocessor */
     uint32_t max_warps;      /* of a block */
     uint32_t resident_warps; /* most warps on a multiprocessor at a time */
-    uint32_t vector_bytes;   /* widest global or shared access of a thread */
-    uint32_t sector_bytes;   /* smallest unit of a global transaction */
-    uint32_t features;       /* lilac_feature bits */
+    uint32_t resident_blocks; /* most blocks on one */
+    uint32_t vector_bytes;    /* widest global or shared access of a thread */
+    uint32_t sector_bytes;    /* smallest unit of a global transaction */
+    uint32_t features;        /* lilac_feature bits */
     const lilac_costs *costs;
 } lilac_arch;
 

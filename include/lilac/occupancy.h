@@ -2,7 +2,8 @@
  *
  *     resident blocks = min( registers of the multiprocessor / registers of a block,
  *                            shared memory of the multiprocessor / shared memory of a block,
- *                            most warps of the multiprocessor / warps of a block )
+ *                            most warps of the multiprocessor / warps of a block,
+ *                            most blocks of the multiprocessor )
  *
  * All estimates of resident blocks in the compiler end here: those before lowering, from tensors
  * and buffers (src/engine/block_demand.h), and those after it, from live words

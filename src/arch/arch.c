@@ -47,7 +47,8 @@
 
 static const lilac_arch devices[] = {
 #define DEVICE(name_, vendor_, capability_, ptx_, assembly_, warp_, banks_, bank_bytes_, shared_,  \
-               registers_, warps_, resident_, vector_, sector_, costs_, features_, description_)   \
+               registers_, warps_, resident_, blocks_, vector_, sector_, costs_, features_,        \
+               description_)                                                                       \
     {                                                                                              \
         .name = name_,                                                                             \
         .description = description_,                                                               \
@@ -62,6 +63,7 @@ static const lilac_arch devices[] = {
         .registers = registers_,                                                                   \
         .max_warps = warps_,                                                                       \
         .resident_warps = resident_,                                                               \
+        .resident_blocks = blocks_,                                                                \
         .vector_bytes = vector_,                                                                   \
         .sector_bytes = sector_,                                                                   \
         .features = features_,                                                                     \

@@ -18,7 +18,8 @@ static uint32_t resident_warps(const lilac_arch *arch, uint32_t registers) {
 }
 
 uint32_t lilac_resident_blocks(const lilac_arch *arch, const lilac_block_demand *demand) {
-    const uint32_t by_warps = resident_warps(arch, demand->registers) / demand->warps;
+    const uint32_t by_warps =
+        least(resident_warps(arch, demand->registers) / demand->warps, arch->resident_blocks);
     const uint64_t shared = (uint64_t)arch->shared_bytes + RESERVED;
     if (demand->shared_bytes > arch->shared_bytes) {
         return 0;
@@ -28,7 +29,7 @@ uint32_t lilac_resident_blocks(const lilac_arch *arch, const lilac_block_demand 
 
 uint32_t lilac_registers_for_blocks(const lilac_arch *arch, uint32_t warps, uint32_t blocks) {
     const uint64_t threads = (uint64_t)arch->warp_size * warps * blocks;
-    if ((uint64_t)warps * blocks > arch->resident_warps) {
+    if ((uint64_t)warps * blocks > arch->resident_warps || blocks > arch->resident_blocks) {
         return 0;
     }
     if (threads == 0) {

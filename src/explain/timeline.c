@@ -51,15 +51,23 @@ static const event_kind *kind_of(const lilac_tile_op *op) {
     return NULL;
 }
 
+/* The value that an argument of a block begins with: of a loop, or of a partition, which captures it. */
+static const lilac_tile_value *passed_to(const lilac_tile_value *argument) {
+    const lilac_tile_op *owner = argument->block->parent->parent;
+    if (owner != NULL && owner->code == LILAC_TILE_OP_TTG_WARP_SPECIALIZE) {
+        return owner->operands[argument->index].value;
+    }
+    return owner != NULL && owner->code == LILAC_TILE_OP_SCF_FOR && argument->index > 0
+               ? lilac_tile_init(owner, argument->index - 1)
+               : NULL;
+}
+
 /* The allocation that memory is a part of. */
 static const lilac_tile_op *allocation_of(const lilac_tile_value *memory) {
     for (uint32_t step = 0; step < 64 && memory != NULL; step++) {
         const lilac_tile_op *op = memory->op;
         if (op == NULL) {
-            const lilac_tile_op *owner = memory->block->parent->parent;
-            memory = owner != NULL && owner->code == LILAC_TILE_OP_SCF_FOR && memory->index > 0
-                         ? lilac_tile_init(owner, memory->index - 1)
-                         : NULL;
+            memory = passed_to(memory);
             continue;
         }
         if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC) {
@@ -115,6 +123,21 @@ static bool shares_barrier(const lilac_tile_op *wait, const lilac_tile_op *op) {
     return false;
 }
 
+/* The region of ttg.warp_specialize that the operation is in; NULL: in none. */
+static const lilac_tile_region *partition_of(const lilac_tile_op *op) {
+    const lilac_tile_region *region = op->parent->parent;
+    while (region->parent != NULL && region->parent->code != LILAC_TILE_OP_TTG_WARP_SPECIALIZE) {
+        region = region->parent->parent->parent;
+    }
+    return region->parent != NULL ? region : NULL;
+}
+
+/* Do other warps execute them at the same time? */
+static bool are_concurrent(const lilac_tile_op *a, const lilac_tile_op *b) {
+    const lilac_tile_region *of_a = partition_of(a), *of_b = partition_of(b);
+    return of_a != NULL && of_b != NULL && of_a != of_b;
+}
+
 static void find_awaited(lilac_explanation *e, const event_kind *kind, uint32_t index,
                          explain_event *event) {
     const lilac_tile_op *wait = e->operations[index].op;
@@ -124,8 +147,9 @@ static void find_awaited(lilac_explanation *e, const event_kind *kind, uint32_t 
         for (uint32_t k = 0; k < 3; k++) {
             starts |= kind->awaits[k] != 0 && op->code == kind->awaits[k];
         }
-        const bool reached = i < index || (e->operations[i].loop == e->operations[index].loop &&
-                                           e->operations[i].loop != 0);
+        const bool reached =
+            i < index || are_concurrent(op, wait) ||
+            (e->operations[i].loop == e->operations[index].loop && e->operations[i].loop != 0);
         if (starts && reached && shares_barrier(wait, op)) {
             event->awaited[event->awaited_count++] = i + 1;
         }

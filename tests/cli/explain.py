@@ -140,6 +140,16 @@ class Json(ExplainTest):
         dot = e["operations"][product["operation"] - 1]["plans"][0]["plan"]
         self.assertEqual(dot["instruction"], "wgmma.m64n256k16.f32.f16.f16")
 
+    def test_timeline_of_partitions(self):
+        """One warp copies, the others multiply: each waits for what the other one does."""
+        explanation = self.json("matmul_descriptor_f16")
+        names = [one["name"] for one in explanation["operations"]]
+        self.assertIn("ttg.warp_specialize", names)
+        waits = [event for loop in explanation["timeline"] for event in loop["events"] if event["kind"] == "wait mbarrier"]
+        awaited = {tuple(sorted({names[number - 1] for number in wait["waits_for"]})) for wait in waits}
+        self.assertEqual(awaited, {("ttng.async_tma_copy_global_to_local",), ("ttng.arrive_barrier",)})
+        self.assertTrue(all(wait["buffer"] is not None for wait in waits))
+
     def test_predicted_time(self):
         launch = [word for name in ("M", "N", "K", "am", "bk", "cm") for word in ("--arg", name + "=4096")]
         some = self.json("matmul_f16", "--grid", "128", *launch)["budget"]
