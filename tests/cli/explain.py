@@ -142,7 +142,7 @@ class Json(ExplainTest):
 
     def test_timeline_of_partitions(self):
         """One warp copies, the others multiply: each waits for what the other one does."""
-        explanation = self.json("matmul_descriptor_f16")
+        explanation = self.json("matmul_descriptor_f16", "--num-warps", "8")
         names = [one["name"] for one in explanation["operations"]]
         self.assertIn("ttg.warp_specialize", names)
         waits = [event for loop in explanation["timeline"] for event in loop["events"] if event["kind"] == "wait mbarrier"]
