@@ -99,29 +99,35 @@ export function apply(columns, index) {
   return sum;
 }
 
-/** The columns of a map that inverts an invertible one, from `bits` bits; null where there is none. */
-export function inverse(columns, bits) {
+/** A function that writes a vector as a sum of `vectors`: the set of the summands' numbers, as bits; null where there
+ *  is none. Of dependent vectors the first ones are taken. */
+export function solver(vectors) {
   const rows = [];
-  for (let i = 0; i < columns.length; i++) {
-    let image = columns[i], source = 1 << i;
+  vectors.forEach((vector, i) => {
+    let image = vector, source = 1 << i;
     while (image !== 0 && rows[highest(image)]) {
       const row = rows[highest(image)];
       image ^= row[0];
       source ^= row[1];
     }
-    if (image === 0) return null;
-    rows[highest(image)] = [image, source];
-  }
-  const result = [];
-  for (let bit = 0; bit < bits; bit++) {
-    let image = 1 << bit, source = 0;
-    while (image !== 0) {
-      const row = rows[highest(image)];
+    if (image !== 0) rows[highest(image)] = [image, source];
+  });
+  return (vector) => {
+    let source = 0;
+    while (vector !== 0) {
+      const row = rows[highest(vector)];
       if (!row) return null;
-      image ^= row[0];
+      vector ^= row[0];
       source ^= row[1];
     }
-    result.push(source);
-  }
-  return result;
+    return source;
+  };
+}
+
+/** The columns of a map that inverts an invertible one, from `bits` bits; null where there is none. */
+export function inverse(columns, bits) {
+  if (rank(columns) < columns.length) return null;
+  const solve = solver(columns);
+  const result = Array.from({ length: bits }, (_, bit) => solve(1 << bit));
+  return result.includes(null) ? null : result;
 }

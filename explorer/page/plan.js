@@ -4,6 +4,7 @@ import { element, plural, section, table } from "./dom.js";
 import { BankScope } from "./banks.js";
 import { accessFromPlan } from "./access.js";
 import { hue } from "./colours.js";
+import { solver } from "./f2.js";
 import { Grid } from "./grid.js";
 import { Layout } from "./layouts.js";
 
@@ -69,7 +70,7 @@ function movePicture(a, b) {
   if (!a.fits || !b.fits) return null;
   const rows = bitsOf(b), columns = bitsOf(a);
   const inverse = solver(rows.map(({ column }) => column));
-  const cells = columns.map(({ column }) => inverse(column));
+  const cells = columns.map(({ column }) => inverse(column) ?? 0);
   const kinds = ["register", "lane", "warp", "block"];
   const grid = new Grid({
     label: "What moves: bits of the source's index across, bits of the target's index down",
@@ -104,26 +105,3 @@ function bitsOf(layout) {
     { name, bit, column, short: `${short[name] ?? name}${bit}` })));
 }
 
-/** For columns that span the tensor: a combination of them with a given sum, as a set of bits. */
-function solver(columns) {
-  const rows = [];
-  columns.forEach((column, i) => {
-    let image = column, source = 2 ** i;
-    while (image !== 0 && rows[31 - Math.clz32(image)]) {
-      const row = rows[31 - Math.clz32(image)];
-      image ^= row[0];
-      source ^= row[1];
-    }
-    if (image !== 0) rows[31 - Math.clz32(image)] = [image, source];
-  });
-  return (vector) => {
-    let source = 0;
-    while (vector !== 0) {
-      const row = rows[31 - Math.clz32(vector)];
-      if (!row) return 0;
-      vector ^= row[0];
-      source ^= row[1];
-    }
-    return source;
-  };
-}

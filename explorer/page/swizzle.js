@@ -4,7 +4,7 @@
 // Directions are numbers of elements (layouts.js). A memory layout has the directions of its vector, of its banks
 // and of its segments: the bits of the offset from the lowest.
 
-import { apply, Basis, extension, intersection } from "./f2.js";
+import { apply, Basis, extension, intersection, solver } from "./f2.js";
 import { accessOf, withVector } from "./access.js";
 import { Layout } from "./layouts.js";
 
@@ -50,7 +50,7 @@ function chooseVector(steps, most) {
 function aligned(steps, directions) {
   const units = Array.from({ length: steps.dimension }, (_, bit) => 2 ** bit);
   const rest = [...steps.threads, ...extension([...steps.vector, ...steps.threads], units)];
-  const coordinates = coordinatesIn([...rest, ...steps.vector], steps.dimension);
+  const coordinates = solver([...rest, ...steps.vector]);
   return directions.map((direction) => apply(rest, coordinates(direction) & (2 ** rest.length - 1)));
 }
 
@@ -114,7 +114,7 @@ export function segmentsOf(steps, toggles) {
 export function togglesOf(steps) {
   const plain = plainSegments(steps);
   const basis = [...steps.vector, ...steps.banks, ...plain];
-  const coordinates = coordinatesIn(basis, steps.dimension);
+  const coordinates = solver(basis);
   const v = steps.vector.length, b = steps.banks.length, s = plain.length;
   // Rows: the derived segments in coordinates (banks | plain segments); reduced so that the second part is 1.
   const rows = steps.segments.map((segment) => {
@@ -143,29 +143,6 @@ export function noToggles(steps) {
 export function classicToggles(steps) {
   const first = steps.banks.findIndex((bank) => !steps.vector.includes(bank));
   return plainSegments(steps).map((_, i) => steps.banks.map((__, j) => j === first + i));
-}
-
-function coordinatesIn(basis, dimension) {
-  const rows = [];
-  basis.forEach((vector, i) => {
-    let image = vector, source = 2 ** i;
-    while (image !== 0 && rows[31 - Math.clz32(image)]) {
-      const row = rows[31 - Math.clz32(image)];
-      image ^= row[0];
-      source ^= row[1];
-    }
-    if (image !== 0) rows[31 - Math.clz32(image)] = [image, source];
-  });
-  return (vector) => {
-    let source = 0;
-    for (let bit = dimension - 1; bit >= 0; bit--) {
-      if ((vector >>> bit) & 1) {
-        vector ^= rows[bit][0];
-        source ^= rows[bit][1];
-      }
-    }
-    return source >>> 0;
-  };
 }
 
 /** Wavefronts of storing A and loading B through a memory with these toggles, and the layouts with the registers

@@ -52,8 +52,8 @@ typedef struct lilac_costs {
      * the load after the barrier, and of a shuffle. */
     uint16_t staging_latency, shuffle_latency;
     /* Global memory, in the same unit. sector: 32 bytes at a multiprocessor's share of the
-     * bandwidth. global: an access, in addition to its sectors. line: each line of 128 bytes that an
-     * access touches beyond the minimum for its bytes. */
+     * bandwidth. global: an access, in addition to its sectors. line: each line of 128 bytes that
+     * an access touches beyond the minimum for its bytes. */
     uint16_t sector, global, line;
     uint16_t latency; /* clocks from a load of global memory to its result, on a busy device */
 } lilac_costs;

@@ -34,8 +34,8 @@ typedef struct lilac_forced_layout {
     const char *layout; /* "#ttg.blocked<{…}>" */
 } lilac_forced_layout;
 
-/* A promise about a parameter, as tt.divisibility makes it: a pointer is a multiple of `divisor` bytes, an integer one
- * of `divisor`. */
+/* A promise about a parameter, as tt.divisibility makes it: a pointer is a multiple of `divisor`
+ * bytes, an integer one of `divisor`. */
 typedef struct lilac_assumed_divisor {
     const char *parameter;
     uint32_t divisor; /* a power of two */
@@ -95,8 +95,9 @@ typedef struct lilac_compilation {
  * `unknown-pass` (print_after, stop_after or skip names none), `pass-order` (a skipped pass
  * produces the IR of a later one), `invalid-target` (a launch shape that the device does not have,
  * or a module for another launch shape or device), `no-kernel` (no public function has a body),
- * `unknown-kernel` (no kernel has the name that the options give), `forced-layout` (a layout of the options is
- * not one of the tensor, or no operation of its line chooses a layout), `unknown-argument` (no parameter has the name of an assumed divisor). Those of lilac_ptx_write:
+ * `unknown-kernel` (no kernel has the name that the options give), `forced-layout` (a layout of the
+ * options is not one of the tensor, or no operation of its line chooses a layout),
+ * `unknown-argument` (no parameter has the name of an assumed divisor). Those of lilac_ptx_write:
  * `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);
@@ -130,23 +131,22 @@ LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
  *    "passes": [{"name": "read", "seconds": 1.2e-05, "operations": 24}, …]}
  *
  * A parameter that is the base pointer of a tensor descriptor also has "descriptor", its type; the
- * parameters of the shape, the strides and the padding follow (lilac_engine_expand_descriptors). Before
- * that pass, a descriptor is one parameter.
- * The name is the one in the PTX (lilac_ptx_kernel_name), by which a launcher finds the kernel. The
- * kernel is the first one of the module; "more_kernels" has the others, if there are any. A value
- * that is not known yet is null, such as the shared bytes of a module that was not lowered. The
- * module must have been read. */
+ * parameters of the shape, the strides and the padding follow (lilac_engine_expand_descriptors).
+ * Before that pass, a descriptor is one parameter. The name is the one in the PTX
+ * (lilac_ptx_kernel_name), by which a launcher finds the kernel. The kernel is the first one of the
+ * module; "more_kernels" has the others, if there are any. A value that is not known yet is null,
+ * such as the shared bytes of a module that was not lowered. The module must have been read. */
 LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,
                                       const lilac_options *options);
 /* The tile module as TTGIR text that Triton's parser and verifier accept: with the device and the
- * launch shape as attributes of the module, and named layouts (lilac_tile_name_layouts). This changes
- * the module. Of a compilation whose layouts are assigned. */
+ * launch shape as attributes of the module, and named layouts (lilac_tile_name_layouts). This
+ * changes the module. Of a compilation whose layouts are assigned. */
 LILAC_API void lilac_compilation_ttgir(lilac_text *out, lilac_compilation *compilation,
                                        bool locations);
-/* The number of the tile operation from which a SIMT instruction with this location was lowered, if the
- * options had number_operations; 0: there is none. The operations of a function are numbered from 1 in the order
- * of lilac_tile_walk. The pass `lower` wraps the location of each operation in one that holds the
- * number; file, line and column stay the same. */
+/* The number of the tile operation from which a SIMT instruction with this location was lowered, if
+ * the options had number_operations; 0: there is none. The operations of a function are numbered
+ * from 1 in the order of lilac_tile_walk. The pass `lower` wraps the location of each operation in
+ * one that holds the number; file, line and column stay the same. */
 LILAC_API uint32_t lilac_operation_number(const lilac_context *context, lilac_location location);
 /* Names of the passes, in order; NULL past the end. A pass that runs twice is listed twice. */
 LILAC_API const char *lilac_pass_name(uint32_t index);

@@ -52,8 +52,8 @@ typedef struct lilac_axis_facts {
     int64_t value;
     /* Along a dimension whose bit is set in stride_known, every element is `stride` more than the
      * one before it (for pointers: in pointees). origin: a power of two that divides the element at
-     * coordinates 0 (bytes for pointers); 0 means 1. Where its bit is set in stride_typical instead,
-     * most neighbours differ by `stride`: it is used to estimate, never to prove. */
+     * coordinates 0 (bytes for pointers); 0 means 1. Where its bit is set in stride_typical
+     * instead, most neighbours differ by `stride`: it is used to estimate, never to prove. */
     uint32_t stride_known, stride_typical;
     int64_t stride[LILAC_MAX_RANK];
     int64_t origin;
@@ -99,10 +99,10 @@ typedef struct lilac_range {
     int64_t low, high;
 } lilac_range;
 
-/* The ranges of a function's values, by value id (lilac_tile_number). Values that are not integers have
- * the widest range. Arithmetic that may wrap has the range of its type, except that products and sums of
- * program ids are assumed not to wrap. Conditions of branches, loops and assertions count for what is
- * computed where they hold. Linear in the size of the function. */
+/* The ranges of a function's values, by value id (lilac_tile_number). Values that are not integers
+ * have the widest range. Arithmetic that may wrap has the range of its type, except that products
+ * and sums of program ids are assumed not to wrap. Conditions of branches, loops and assertions
+ * count for what is computed where they hold. Linear in the size of the function. */
 LILAC_API void lilac_engine_ranges(lilac_range *result, const lilac_tile_function *function);
 
 /* Passes. */
@@ -119,49 +119,52 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_structurize(lilac_tile_module *module
  * (more regions within regions than lilac_nesting_limit()). */
 LILAC_API LILAC_MUST_USE bool lilac_engine_inline(lilac_tile_module *module,
                                                   const lilac_target *target, bool *changed);
-/* Replaces products that no matrix instruction computes: tt.dot_scaled by tt.dot of bf16 or f16, tt.dot
- * with inputPrecision tf32x3, bf16x3 or bf16x6 by several dots, and 8-bit floats by f16 where the device
- * has no instruction for them. Dots whose tensors have layouts remain. Refused with
- * `unsupported-operation`: element types e2m3 and e3m2. Linear in the size of the module. */
+/* Replaces products that no matrix instruction computes: tt.dot_scaled by tt.dot of bf16 or f16,
+ * tt.dot with inputPrecision tf32x3, bf16x3 or bf16x6 by several dots, and 8-bit floats by f16
+ * where the device has no instruction for them. Dots whose tensors have layouts remain. Refused
+ * with `unsupported-operation`: element types e2m3 and e3m2. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_decompose_dots(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Replaces tensor descriptors by their parts (base pointer, shape, strides, padding) and accesses through
- * them by accesses through pointers. A descriptor that is a parameter becomes the parameters of
- * Triton's launcher: base pointer, i64 shape, i64 strides, i1 padding; the attribute
- * `lilac.descriptor` of the base has the old type. A function that uses descriptors in other operations,
- * or whose tensors have layouts, keeps them. Refused with `unsupported-descriptor`: a last stride
- * that is not the constant 1, a reduction that the element type does not have. Linear in the size of
- * the module, apart from values that nested loops carry.
+/* Replaces tensor descriptors by their parts (base pointer, shape, strides, padding) and accesses
+ * through them by accesses through pointers. A descriptor that is a parameter becomes the
+ * parameters of Triton's launcher: base pointer, i64 shape, i64 strides, i1 padding; the attribute
+ * `lilac.descriptor` of the base has the old type. A function that uses descriptors in other
+ * operations, or whose tensors have layouts, keeps them. Refused with `unsupported-descriptor`: a
+ * last stride that is not the constant 1, a reduction that the element type does not have. Linear
+ * in the size of the module, apart from values that nested loops carry.
  *
- * Where the device has tensor copies and wgmma, a parameter whose blocks (lilac_engine_box) are only
- * loaded, one of them in a loop with a matrix product, also stays as a parameter with the attribute
- * `lilac.tensor_map`, and its loads have a lilac.tensor_box as operand, which pipeline_loops and copy_boxes
- * turn into tensor copies. copy_boxes removes the parts of such a parameter. */
+ * Where the device has tensor copies and wgmma, a parameter whose blocks (lilac_engine_box) are
+ * only loaded, one of them in a loop with a matrix product, also stays as a parameter with the
+ * attribute `lilac.tensor_map`, and its loads have a lilac.tensor_box as operand, which
+ * pipeline_loops and copy_boxes turn into tensor copies. copy_boxes removes the parts of such a
+ * parameter. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module *module,
                                                               const lilac_target *target,
                                                               bool *changed);
-/* How tensor copies move a block of a descriptor: boxes of `sizes` elements, as many as the block has. The
- * memory has the layout of #ttg.nvmma_shared with that swizzle, not transposed. */
+/* How tensor copies move a block of a descriptor: boxes of `sizes` elements, as many as the block
+ * has. The memory has the layout of #ttg.nvmma_shared with that swizzle, not transposed. */
 typedef struct lilac_box {
     uint32_t rank;          /* of the block */
     uint32_t swizzle_bytes; /* 32, 64, 128; 0: none */
     uint32_t sizes[5];      /* of one copy, in the order of the block's dimensions: at most 256 */
 } lilac_box;
-/* The swizzle is that of the block's encoding, if it is an #ttg.nvmma_shared, else the widest that rows and
- * columns fill. False: tensor copies do not move blocks of this type: ranks above 5, rows of less than 16
- * bytes, elements of other sizes than 8, 16, 32 and 64 bits, or sizes that are no powers of two. */
+/* The swizzle is that of the block's encoding, if it is an #ttg.nvmma_shared, else the widest that
+ * rows and columns fill. False: tensor copies do not move blocks of this type: ranks above 5, rows
+ * of less than 16 bytes, elements of other sizes than 8, 16, 32 and 64 bits, or sizes that are no
+ * powers of two. */
 LILAC_API bool lilac_engine_box(lilac_box *box, const lilac_tile_type *block);
-/* The block's element type as tensormap.replace.elemtype of the PTX ISA numbers it, which Triton's launcher
- * expects, too. The host's numbers (tensor_map.h) differ for f64 and bf16. */
+/* The block's element type as tensormap.replace.elemtype of the PTX ISA numbers it, which Triton's
+ * launcher expects, too. The host's numbers (tensor_map.h) differ for f64 and bf16. */
 LILAC_API uint32_t lilac_engine_box_element(const lilac_tile_type *block);
-/* Turns the remaining loads with a lilac.tensor_box into tensor copies that the block waits for, and
- * tt.descriptor_store and tt.descriptor_reduce into tensor copies; makes the tensor maps of descriptors of the
- * kernel; removes the parts of descriptors that are tensor maps from the parameters. After pipeline_loops. Linear in the size of
- * the module. */
+/* Turns the remaining loads with a lilac.tensor_box into tensor copies that the block waits for,
+ * and tt.descriptor_store and tt.descriptor_reduce into tensor copies; makes the tensor maps of
+ * descriptors of the kernel; removes the parts of descriptors that are tensor maps from the
+ * parameters. After pipeline_loops. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_copy_boxes(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);
-/* One warp starts the tensor copies of a loop with products, the others multiply: in a loop over tiles of which
- * one block is resident, and where tt.warp_specialize asks for it. Makes ttg.warp_specialize. */
+/* One warp starts the tensor copies of a loop with products, the others multiply: in a loop over
+ * tiles of which one block is resident, and where tt.warp_specialize asks for it. Makes
+ * ttg.warp_specialize. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_specialise_warps(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform
@@ -173,9 +176,9 @@ lilac_engine_reduce_strength(lilac_tile_module *module, const lilac_target *targ
  * removes unused ones. Linear in the size of the module. Never fails. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_simplify(lilac_tile_module *module,
                                                     const lilac_target *target, bool *changed);
-/* Moves assertions of invariant conditions out of loops that execute at least one iteration, and removes
- * those that an earlier one implies. Never fails. Linear in the size of the module, apart from what
- * is between an assertion and the begin of the body that it leaves. */
+/* Moves assertions of invariant conditions out of loops that execute at least one iteration, and
+ * removes those that an earlier one implies. Never fails. Linear in the size of the module, apart
+ * from what is between an assertion and the begin of the body that it leaves. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_hoist_assertions(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Merges independent reductions of tensors of one shape along one axis into one reduction with
@@ -183,42 +186,44 @@ lilac_engine_hoist_assertions(lilac_tile_module *module, const lilac_target *tar
  * operations that move with their results. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_fuse_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Computes minima and maxima of products of a tensor and a positive number from the tensor, where the
- * products are otherwise only added and subtracted. Never fails. Linear in the size of the module. */
+/* Computes minima and maxima of products of a tensor and a positive number from the tensor, where
+ * the products are otherwise only added and subtracted. Never fails. Linear in the size of the
+ * module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_scale_extremes(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Inserts assertions that divisors of the numbers of programs are positive, where the widths of
- * accesses depend on it. Never fails. Linear in the size of the module, apart from short searches. */
+ * accesses depend on it. Never fails. Linear in the size of the module, apart from short searches.
+ * */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assert_divisors(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Transposes loaded operands of products, of 8-bit or 32-bit elements, in registers: a conversion to a
- * layout in which they are stored as wgmma reads them, where that costs less than single elements. After
- * assign_layouts. Never fails. Linear in the size of the module. */
+/* Transposes loaded operands of products, of 8-bit or 32-bit elements, in registers: a conversion
+ * to a layout in which they are stored as wgmma reads them, where that costs less than single
+ * elements. After assign_layouts. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_transpose_operands(lilac_tile_module *module,
                                                               const lilac_target *target,
                                                               bool *changed);
-/* Computes the first product of a chain, or the operand of a product in registers, one iteration ahead.
- * Functions whose tensors have layouts. Never fails. Linear in the size of the module. */
+/* Computes the first product of a chain, or the operand of a product in registers, one iteration
+ * ahead. Functions whose tensors have layouts. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_rotate_products(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Executes products of what an iteration computed in the next iteration, where pipeline_loops has marked
- * them. Never fails. Linear in the size of the module. */
+/* Executes products of what an iteration computed in the next iteration, where pipeline_loops has
+ * marked them. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_delay_products(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Skips masks of tiles in loops with matrix products where bounds show that they are all true. Never
- * fails. Linear in the size of the module. */
+/* Skips masks of tiles in loops with matrix products where bounds show that they are all true.
+ * Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_skip_masks(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);
-/* Delays the waits for products to the first use of their results. Never fails. Linear in the size of
- * the module. */
+/* Delays the waits for products to the first use of their results. Never fails. Linear in the size
+ * of the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* In pipelined loops with delayed products, warps wait for buffers at mbarriers instead of for each
  * other. Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_decouple_warps(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Exchanges the operands of products, A·B = (Bᵀ·Aᵀ)ᵀ, where wgmma then reads them as they are. Never
- * fails. Linear in the size of the module. */
+/* Exchanges the operands of products, A·B = (Bᵀ·Aᵀ)ᵀ, where wgmma then reads them as they are.
+ * Never fails. Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_orient_dots(lilac_tile_module *module,
                                                        const lilac_target *target, bool *changed);
 /* Gives products that wgmma computes operands in shared memory: ttng.warp_group_dot. Products of
@@ -227,38 +232,40 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_select_dots(lilac_tile_module *module
                                                        const lilac_target *target, bool *changed);
 /* Assigns every tensor a layout with the inputs register, lane, warp, block, in this order. Then
  * lilac_tile_verify(module, true) holds. A function whose tensors have layouts already keeps them.
- * Refused with diagnostics: `unsupported-operation` (an operation on tensors without a layout
- * rule, at its position), `unsupported-clusters` (num_ctas above 1 on a device without clusters), `shape` (a tensor that no
- * layout of powers of two covers), `mixed-layouts` (some tensors of a function have a layout, some
- * have none), `layout-of-other-threads` (a layout has other numbers of lanes, warps or blocks than
- * the target). Then memory whose type has no layout gets the layout with the cheapest accesses.
- * Refused: `memory-without-layout` (an operation other than a view, a store or a load uses memory
- * without a layout, or no candidate can be lowered), `layout-mismatch` (views or control flow
- * relate memory whose layouts do not follow from each other). */
+ * Refused with diagnostics: `unsupported-operation` (an operation on tensors without a layout rule,
+ * at its position), `unsupported-clusters` (num_ctas above 1 on a device without clusters), `shape`
+ * (a tensor that no layout of powers of two covers), `mixed-layouts` (some tensors of a function
+ * have a layout, some have none), `layout-of-other-threads` (a layout has other numbers of lanes,
+ * warps or blocks than the target). Then memory whose type has no layout gets the layout with the
+ * cheapest accesses. Refused: `memory-without-layout` (an operation other than a view, a store or a
+ * load uses memory without a layout, or no candidate can be lowered), `layout-mismatch` (views or
+ * control flow relate memory whose layouts do not follow from each other). */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assign_layouts(lilac_tile_module *module, const lilac_target *target, bool *changed);
 
-/* Software pipelining: loads that feed matrix products become asynchronous copies to rings of buffers
- * in shared memory, num_stages − 1 iterations ahead, and asynchronous products stay in flight over the
- * back edge of the loop. Requires layouts. Obeys tt.num_stages. A loop that cannot be pipelined stays as
- * it is. Refused: as lilac_engine_assign_layouts for the layouts of the rings' memory. Cost: linear in
- * the size of the function for each loop with products. */
+/* Software pipelining: loads that feed matrix products become asynchronous copies to rings of
+ * buffers in shared memory, num_stages − 1 iterations ahead, and asynchronous products stay in
+ * flight over the back edge of the loop. Requires layouts. Obeys tt.num_stages. A loop that cannot
+ * be pipelined stays as it is. Refused: as lilac_engine_assign_layouts for the layouts of the
+ * rings' memory. Cost: linear in the size of the function for each loop with products. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_pipeline_loops(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Moves the exchanges between threads of a reduction that a loop accumulates behind the loop, where
- * that costs less: in the loop each thread combines its own elements. Reassociates sums and products
- * of floats, as tt.reduce does. Requires layouts. Never fails. Linear in the size of the module. */
+ * that costs less: in the loop each thread combines its own elements. Reassociates sums and
+ * products of floats, as tt.reduce does. Requires layouts. Never fails. Linear in the size of the
+ * module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_split_reductions(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Replaces reductions, scans, gathers and histograms of tensors whose axis the blocks of a cluster divide
- * by operations on one block's elements and conversions, which exchange elements of several blocks. Nothing
- * for clusters of one block. Requires layouts. Fails with a diagnostic (`unsupported-clusters`) where the
- * elements need too many registers. Linear in the size of the module. */
+/* Replaces reductions, scans, gathers and histograms of tensors whose axis the blocks of a cluster
+ * divide by operations on one block's elements and conversions, which exchange elements of several
+ * blocks. Nothing for clusters of one block. Requires layouts. Fails with a diagnostic
+ * (`unsupported-clusters`) where the elements need too many registers. Linear in the size of the
+ * module. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_combine_blocks(lilac_tile_module *module, const lilac_target *target, bool *changed);
-/* Inserts a barrier of the block between two accesses to the memory of one argument if different threads
- * execute them and at least one is a store. Requires layouts. Never fails. Cost: the number of operations
- * times the depth of their nesting. */
+/* Inserts a barrier of the block between two accesses to the memory of one argument if different
+ * threads execute them and at least one is a store. Requires layouts. Never fails. Cost: the number
+ * of operations times the depth of their nesting. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_order_accesses(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Marks loads that only some warps need because the others hold replicas: threads whose index has a
@@ -274,8 +281,9 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_eliminate_redundant_loads(lilac_tile_
  * the size of the function and of the copies, which have a bound for each loop. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_unroll_loops(lilac_tile_module *module,
                                                         const lilac_target *target, bool *changed);
-/* Moves loads of global memory in front of exchanges between threads that wait for other loads of the
- * same block. Requires layouts. Never fails. Cost: for each exchange, the operations of its block. */
+/* Moves loads of global memory in front of exchanges between threads that wait for other loads of
+ * the same block. Requires layouts. Never fails. Cost: for each exchange, the operations of its
+ * block. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_raise_loads(lilac_tile_module *module,
                                                        const lilac_target *target, bool *changed);
 

@@ -139,8 +139,8 @@ typedef struct lilac_explanation lilac_explanation;
 
 /* Compiles the first kernel of a source (or options->compile.kernel) and explains it. NULL after
  * diagnostics in the context: those of lilac_compile; `no-operations`, the source is SIMT text;
- * `unknown-argument`, the launch has a value for a parameter that the kernel does not have. The caller keeps
- * the strings and the arrays of the options. */
+ * `unknown-argument`, the launch has a value for a parameter that the kernel does not have. The
+ * caller keeps the strings and the arrays of the options. */
 LILAC_API LILAC_MUST_USE lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
                                                           const lilac_explain_options *options);
 LILAC_API void lilac_explanation_destroy(lilac_explanation *explanation);
@@ -148,8 +148,8 @@ LILAC_API void lilac_explanation_destroy(lilac_explanation *explanation);
 /* Operations in program order, numbered from 1: number n is operations[n - 1]. */
 LILAC_API const lilac_explain_operation *
 lilac_explain_operations(const lilac_explanation *explanation, uint32_t *count);
-/* Are the sectors and wavefronts of operation number `number` those of every launch? Not where they depend on
- * the alignment of unknown addresses, or on data. */
+/* Are the sectors and wavefronts of operation number `number` those of every launch? Not where they
+ * depend on the alignment of unknown addresses, or on data. */
 LILAC_API bool lilac_explain_is_exact(const lilac_explanation *explanation, uint32_t number);
 LILAC_API const lilac_explain_loop *lilac_explain_loops(const lilac_explanation *explanation,
                                                         uint32_t *count);
@@ -166,8 +166,8 @@ LILAC_API const char *lilac_explain_file(const lilac_explanation *explanation, u
 LILAC_API void lilac_explain_add_text(lilac_explanation *explanation, uint32_t index,
                                       const char *bytes, size_t length);
 
-/* The file whose lines are shown: that of the kernel's operations, if its contents are known; otherwise 0, the
- * text that was compiled. */
+/* The file whose lines are shown: that of the kernel's operations, if its contents are known;
+ * otherwise 0, the text that was compiled. */
 LILAC_API uint32_t lilac_explain_main_file(const lilac_explanation *explanation);
 
 /* ---- output ------------------------------------------------------------------------------ */

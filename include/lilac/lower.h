@@ -62,8 +62,8 @@ typedef enum lilac_lowered_kind {
     LILAC_LOWERED_DOT
 } lilac_lowered_kind;
 
-/* An access to shared memory of the program. `replicas`: bits of a thread's index; where one is set, the
- * thread holds copies and does not store. */
+/* An access to shared memory of the program. `replicas`: bits of a thread's index; where one is
+ * set, the thread holds copies and does not store. */
 typedef struct lilac_lowered_shared {
     lilac_plan_access access;
     bool loads;

@@ -1,8 +1,8 @@
 /* simt: SIMT IR, the program of one thread.
  *
- * Values are scalars in SSA form, one per thread. Control flow is structured and uniform: a branch or
- * loop condition has the same value in every thread of a block. Threads differ only by predicates on
- * memory operations.
+ * Values are scalars in SSA form, one per thread. Control flow is structured and uniform: a branch
+ * or loop condition has the same value in every thread of a block. Threads differ only by
+ * predicates on memory operations.
  *
  *   module ── kernels ── body ── instructions ── bodies (loop, if, while)
  *
@@ -12,22 +12,22 @@
  *
  * Memory: global addresses are i64; shared addresses are i32 byte offsets into the block's shared
  * memory, relative to `shared_base` (0 on the simulator). An access has 1, 2 or 4 elements of 8 to
- * 64 bits, at most arch->vector_bytes in all, and its address is a multiple of its total size. Matrix
- * accesses move 8 × 8 matrices of 16-bit elements; each lane holds one word of each matrix. The
- * addresses of lanes 8i to 8i + 7 are those of the rows of matrix i, 16 bytes each; the addresses of
- * other lanes are ignored.
+ * 64 bits, at most arch->vector_bytes in all, and its address is a multiple of its total size.
+ * Matrix accesses move 8 × 8 matrices of 16-bit elements; each lane holds one word of each matrix.
+ * The addresses of lanes 8i to 8i + 7 are those of the rows of matrix i, 16 bytes each; the
+ * addresses of other lanes are ignored.
  *
  *     lane l holds of matrix i       word l % 4 of row l / 4 (the address of lane 8i + l / 4)
  *     transposed                     column l / 4 of rows 2(l % 4) and 2(l % 4) + 1, low and high
  *
  * The results of an atomic operation are the old values in memory; it may have no results. Each
- * element is updated atomically by itself, also where one instruction has several elements. Additions
- * of f32 in global memory flush subnormal numbers to zero, as the devices do.
+ * element is updated atomically by itself, also where one instruction has several elements.
+ * Additions of f32 in global memory flush subnormal numbers to zero, as the devices do.
  *
- * cp.async starts a copy from global to shared memory and does not wait for it. cp.async.commit makes
- * a group of the copies that the thread started since its last commit; groups complete in order. The
- * copy may read its source and write its destination at any time between its start and the wait of
- * the same thread that completes it:
+ * cp.async starts a copy from global to shared memory and does not wait for it. cp.async.commit
+ * makes a group of the copies that the thread started since its last commit; groups complete in
+ * order. The copy may read its source and write its destination at any time between its start and
+ * the wait of the same thread that completes it:
  *
  *     cp.async [%s], (%g) {size = 16}     ┐
  *     cp.async.commit                     │ no thread reads or writes the 16 bytes at %s, and no
@@ -35,12 +35,12 @@
  *     cp.async.wait                       ┘ complete for this thread
  *     barrier                               … and for the block
  *
- * One thread starts a bulk copy of many bytes, which the async proxy executes. Ordinary stores become
- * visible to the async proxy after fence.proxy_async of the thread that wrote them. Where another
- * thread starts the copy, a barrier must follow the fence. bulk.commit makes a group of the bulk
- * stores and reductions that the thread started since its last commit. They read their source at any
- * time before the thread's bulk.wait_read that covers them completes, and write global memory at any
- * time before its bulk.wait completes:
+ * One thread starts a bulk copy of many bytes, which the async proxy executes. Ordinary stores
+ * become visible to the async proxy after fence.proxy_async of the thread that wrote them. Where
+ * another thread starts the copy, a barrier must follow the fence. bulk.commit makes a group of the
+ * bulk stores and reductions that the thread started since its last commit. They read their source
+ * at any time before the thread's bulk.wait_read that covers them completes, and write global
+ * memory at any time before its bulk.wait completes:
  *
  *     st.shared [%s] …
  *     fence.proxy_async shared
@@ -59,8 +59,9 @@
  *     cp.tensor.load [%s], %first, (%map, %column, %row, %full)   ┐ no thread reads or writes the box's
  *     mbarrier.wait [%full], (%parity)                            ┘ bytes at %s
  *
- * A kernel makes a map in shared memory and publishes it. One warp copies it, and the thread that starts
- * the copies acquires it. A map may be published again when no copy that uses it is incomplete:
+ * A kernel makes a map in shared memory and publishes it. One warp copies it, and the thread that
+ * starts the copies acquires it. A map may be published again when no copy that uses it is
+ * incomplete:
  *
  *     tensor_map.set [%s], %first, (%address, %columns, %rows, %row_bytes) {element = f16, …}
  *     warp_barrier
@@ -68,11 +69,12 @@
  *     tensor_map.acquire %first_warp, %map
  *     cp.tensor.store [%s], %first, (%map, %column, %row)
  *
- * A multicast load copies the box to several blocks of the cluster. Bit k of its last operand, an i32,
- * names the block of rank k. In each block of the mask the box is written at the same shared
+ * A multicast load copies the box to several blocks of the cluster. Bit k of its last operand, an
+ * i32, names the block of rank k. In each block of the mask the box is written at the same shared
  * address, and its bytes complete at the mbarrier that has the same address there. The block that
- * executes the load is a destination only if its own bit is set. Each destination announces the bytes
- * at its own mbarrier. A cluster barrier orders the mbarrier.init of all blocks before the first load:
+ * executes the load is a destination only if its own bit is set. Each destination announces the
+ * bytes at its own mbarrier. A cluster barrier orders the mbarrier.init of all blocks before the
+ * first load:
  *
  *     cluster_barrier
  *     mbarrier.expect [%full], %first, (%tile_bytes)              every destination: all bytes of the tile
@@ -82,12 +84,12 @@
  * No block of the mask may end while a copy into it is incomplete.
  *
  * An mbarrier is an object of 8 bytes in shared memory, aligned to 8. A phase completes when the
- * number of arrivals that mbarrier.init set and all bytes that mbarrier.expect announced have arrived;
- * then the next phase begins. Phases have the parities 0, 1, 0, …. A wait for a parity returns when
- * the last completed phase has that parity; before the first phase completes, a wait for parity 1
- * returns. Accesses that a thread made before it arrived happen before the instructions that follow
- * the wait. mbarrier.wait blocks until the phase completes, and the threads that execute it continue
- * together.
+ * number of arrivals that mbarrier.init set and all bytes that mbarrier.expect announced have
+ * arrived; then the next phase begins. Phases have the parities 0, 1, 0, …. A wait for a parity
+ * returns when the last completed phase has that parity; before the first phase completes, a wait
+ * for parity 1 returns. Accesses that a thread made before it arrived happen before the
+ * instructions that follow the wait. mbarrier.wait blocks until the phase completes, and the
+ * threads that execute it continue together.
  *
  *     mbarrier.init [%full + 8], %first, (%count)       one thread; a barrier before the first use
  *     mbarrier.arrive [%full + 8], %elected             the second operand is the predicate
@@ -106,13 +108,13 @@
  *       yield                                  `programs` is no barrier, and no program may wait for
  *     }                                        code after it.
  *
- * A named barrier has an id, 0 to 15, and a number of threads: named_barrier.sync {id = 3, threads =
- * 96} waits until that many threads have arrived, by sync or by named_barrier.arrive. `barrier` uses
- * id 0, group_barrier id 1 + number; a kernel uses each id for only one of the three kinds.
+ * A named barrier has an id, 0 to 15, and a number of threads: named_barrier.sync {id = 3, threads
+ * = 96} waits until that many threads have arrived, by sync or by named_barrier.arrive. `barrier`
+ * uses id 0, group_barrier id 1 + number; a kernel uses each id for only one of the three kinds.
  *
  * set_max_registers dec {registers = 40} changes the number of registers of a thread. It may occur
- * only in programs of a kernel of whole warpgroups, which must have min_blocks 1. The programs that share
- * a warpgroup set the same number.
+ * only in programs of a kernel of whole warpgroups, which must have min_blocks 1. The programs that
+ * share a warpgroup set the same number.
  *
  * An access may be annotated with the shared memory that it touches: shared_begin, shared_end and
  * shared_partition. The simulator checks the interval; lilac_simt_opt_barriers relies on all three.
@@ -281,9 +283,9 @@ enum {
                                        removed when shared memory needs no order */
 };
 
-/* Fields that only the operations of one family have. lilac_simt_payload_family_of says which member
- * an opcode uses; src/simt/payload.c lists the fields with their names in the text form. A field that
- * is 0 is not printed. */
+/* Fields that only the operations of one family have. lilac_simt_payload_family_of says which
+ * member an opcode uses; src/simt/payload.c lists the fields with their names in the text form. A
+ * field that is 0 is not printed. */
 typedef enum lilac_simt_payload_family {
     LILAC_SIMT_PAYLOAD_NONE,
     LILAC_SIMT_PAYLOAD_COPY,       /* cp.async */
@@ -318,7 +320,8 @@ typedef struct lilac_simt_bulk_payload {
     bool multicast;   /* cp.tensor.load: the last operand is a mask of blocks */
 } lilac_simt_bulk_payload;
 
-/* What of a tensor map is known when the kernel is compiled (tensor_map.h). All element strides are 1. */
+/* What of a tensor map is known when the kernel is compiled (tensor_map.h). All element strides are
+ * 1. */
 typedef struct lilac_simt_tensor_map_payload {
     uint8_t element, swizzle,
         fill;        /* lilac_tensor_element, lilac_tensor_swizzle, lilac_tensor_fill */
@@ -517,8 +520,8 @@ LILAC_API void lilac_simt_store_matrix(lilac_simt_builder *b, bool transposed, u
                                        const lilac_simt_value *values, lilac_simt_value address,
                                        int64_t offset, lilac_simt_value predicate,
                                        const lilac_simt_instruction *modifiers);
-/* Atomics of `count` elements (code: ATOMIC_GLOBAL or ATOMIC_SHARED); returns the first of the
- * old values, or 0 if `wanted` is false. Where the predicate is false, memory is unchanged and the old
+/* Atomics of `count` elements (code: ATOMIC_GLOBAL or ATOMIC_SHARED); returns the first of the old
+ * values, or 0 if `wanted` is false. Where the predicate is false, memory is unchanged and the old
  * value is 0. `modifiers` holds the order, the scope and the annotations of shared memory. */
 LILAC_API lilac_simt_value lilac_simt_atomic_op(lilac_simt_builder *b, lilac_simt_opcode code,
                                                 lilac_simt_atomic kind, uint32_t count,
@@ -534,9 +537,10 @@ LILAC_API lilac_simt_value lilac_simt_compare_and_swap(lilac_simt_builder *b,
                                                        lilac_simt_value predicate, bool wanted,
                                                        const lilac_simt_instruction *modifiers);
 /* Starts a copy of `size` (4, 8 or 16) bytes from global to shared memory, both aligned to `size`.
- * With `bytes` (i32, 0: none) only the first `bytes` bytes are read, at most `size`; the rest of the
- * destination is filled with zeros. Where the predicate is false, nothing is copied. `modifiers` holds
- * the cache operator (cg only for 16 bytes) and the annotations of shared memory. */
+ * With `bytes` (i32, 0: none) only the first `bytes` bytes are read, at most `size`; the rest of
+ * the destination is filled with zeros. Where the predicate is false, nothing is copied.
+ * `modifiers` holds the cache operator (cg only for 16 bytes) and the annotations of shared memory.
+ * */
 LILAC_API void lilac_simt_copy_async(lilac_simt_builder *b, uint32_t size, lilac_simt_value shared,
                                      int64_t offset, lilac_simt_value global, int32_t source_offset,
                                      lilac_simt_value predicate, lilac_simt_value bytes,
@@ -563,8 +567,8 @@ LILAC_API void lilac_simt_bulk_load(lilac_simt_builder *b, lilac_simt_value shar
                                     lilac_simt_value global, lilac_simt_value bytes,
                                     lilac_simt_value mbarrier, lilac_simt_value predicate,
                                     const lilac_simt_instruction *modifiers);
-/* A tensor copy. `like` holds the opcode, the operation of a reduction (detail), the offsets and the
- * annotations of shared memory. */
+/* A tensor copy. `like` holds the opcode, the operation of a reduction (detail), the offsets and
+ * the annotations of shared memory. */
 typedef struct lilac_simt_tensor_copy {
     lilac_simt_value shared, predicate; /* predicate 0: none */
     lilac_simt_value map;               /* a parameter's value, or the address of a map in scratch
@@ -581,9 +585,9 @@ LILAC_API void lilac_simt_build_tensor_copy(lilac_simt_builder *b,
  * its groups have not written global memory or, with `read`, have not read shared memory. */
 LILAC_API void lilac_simt_bulk_commit(lilac_simt_builder *b);
 LILAC_API void lilac_simt_bulk_wait(lilac_simt_builder *b, uint32_t groups, bool read);
-/* Writes a tensor map of that rank to shared memory: the address of the tensor (i64), its sizes and its
- * strides in bytes (i64), those of dimension 0 or 1 first. `like` holds the payload and the annotations of
- * shared memory. */
+/* Writes a tensor map of that rank to shared memory: the address of the tensor (i64), its sizes and
+ * its strides in bytes (i64), those of dimension 0 or 1 first. `like` holds the payload and the
+ * annotations of shared memory. */
 LILAC_API void lilac_simt_tensor_map_set(lilac_simt_builder *b, const lilac_simt_instruction *like,
                                          lilac_simt_value shared, lilac_simt_value predicate,
                                          uint32_t rank, lilac_simt_value address,
@@ -607,8 +611,9 @@ typedef enum lilac_simt_fence {
 } lilac_simt_fence;
 LILAC_API void lilac_simt_fence_proxy_async(lilac_simt_builder *b, lilac_simt_fence kind);
 /* An operation on the mbarrier at address + offset (i32, shared). `code` has the trait
- * LILAC_SIMT_MBARRIER. `predicate` is 0 for operations without one. `value` is the count, the number
- * of bytes or the parity; 0: none. Returns the result of try_wait, and 0 for other operations. */
+ * LILAC_SIMT_MBARRIER. `predicate` is 0 for operations without one. `value` is the count, the
+ * number of bytes or the parity; 0: none. Returns the result of try_wait, and 0 for other
+ * operations. */
 LILAC_API lilac_simt_value lilac_simt_mbarrier(lilac_simt_builder *b, lilac_simt_opcode code,
                                                lilac_simt_value address, int64_t offset,
                                                lilac_simt_value predicate, lilac_simt_value value);
@@ -626,10 +631,10 @@ LILAC_API uint32_t lilac_simt_threads(const lilac_simt_builder *b);
 /* A barrier of the builder's window that orders all memory. */
 LILAC_API void lilac_simt_memory_barrier(lilac_simt_builder *b);
 /* Barriers. In a window of fewer warps than the kernel, the barriers of the block and of groups are
- * the window's named barrier. The barriers of the block, of the warp and of groups order shared memory only
- * (LILAC_SIMT_SHARED_ONLY); the barrier of the cluster orders all memory. A group consists of the
- * warps that pass the same `number` (i32, 0 … 14, the same in all lanes of a warp) and has `threads`
- * threads. lilac_simt_group_barrier_partition also sets shared_partition. */
+ * the window's named barrier. The barriers of the block, of the warp and of groups order shared
+ * memory only (LILAC_SIMT_SHARED_ONLY); the barrier of the cluster orders all memory. A group
+ * consists of the warps that pass the same `number` (i32, 0 … 14, the same in all lanes of a warp)
+ * and has `threads` threads. lilac_simt_group_barrier_partition also sets shared_partition. */
 LILAC_API void lilac_simt_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_warp_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_cluster_barrier(lilac_simt_builder *b);
@@ -651,8 +656,8 @@ lilac_simt_loop_begin(lilac_simt_builder *b, lilac_simt_value lower, lilac_simt_
                       lilac_simt_value *variable);
 LILAC_API lilac_simt_value lilac_simt_loop_end(lilac_simt_builder *b, lilac_simt_instruction *loop,
                                                const lilac_simt_value *next);
-/* A warp vote: is the predicate true in any lane? All lanes receive the same result, so it may be the
- * condition of an if or a while. */
+/* A warp vote: is the predicate true in any lane? All lanes receive the same result, so it may be
+ * the condition of an if or a while. */
 LILAC_API lilac_simt_value lilac_simt_any_lane(lilac_simt_builder *b, lilac_simt_value predicate);
 /* if condition (uniform): begin … [else …] end. Each body yields `results` values. */
 LILAC_API lilac_simt_instruction *lilac_simt_if_begin(lilac_simt_builder *b,
@@ -694,8 +699,8 @@ LILAC_API uint64_t lilac_simt_possible_bits(const lilac_simt_builder *b, lilac_s
 LILAC_API void lilac_simt_mark_uniform(lilac_simt_kernel *kernel, lilac_simt_value value);
 /* Computes `uniform` of every value from the definitions (greatest fixpoint) and the marks. The
  * reader and the passes call it; the builder keeps `uniform` up to date. While a loop is open, a
- * carried value is uniform if its initial value is; the end of the loop corrects this where the next
- * values are not uniform. */
+ * carried value is uniform if its initial value is; the end of the loop corrects this where the
+ * next values are not uniform. */
 LILAC_API void lilac_simt_infer_uniform(lilac_simt_kernel *kernel);
 /* Packs `count` parts of equal width, lowest first, into one value of `type`, and unpacks them.
  * Unlike lilac_simt_build these fold: unpacking a packed value returns the original parts. */
@@ -731,37 +736,37 @@ LILAC_API bool lilac_simt_opt_sink_selects(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
 /* Computes 64-bit divisions in 32 bits behind a test of their operands in a warp. */
 LILAC_API bool lilac_simt_opt_narrow_divisions(lilac_simt_kernel *kernel);
-/* Operations of f32 between conversions from and to f16 or bf16 become operations of the narrow float,
- * of two halves of a word at once where their operands and results are packed. The results are the
- * same bits. Requires that nothing is contracted afterwards. */
+/* Operations of f32 between conversions from and to f16 or bf16 become operations of the narrow
+ * float, of two halves of a word at once where their operands and results are packed. The results
+ * are the same bits. Requires that nothing is contracted afterwards. */
 LILAC_API bool lilac_simt_opt_narrow_floats(lilac_simt_kernel *kernel);
 /* Replaces divisions and remainders by constants, and several ones by one value, by multiplications
  * with a reciprocal. */
 LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
-/* Addresses and conditions of asynchronous copies in loops become sums and conjunctions of an invariant value
- * and one that is shared. */
+/* Addresses and conditions of asynchronous copies in loops become sums and conjunctions of an
+ * invariant value and one that is shared. */
 LILAC_API bool lilac_simt_opt_split_addresses(lilac_simt_kernel *kernel);
 /* Products of the counter with invariant factors become carried sums, in loops of asynchronous
  * copies. */
 LILAC_API bool lilac_simt_opt_carry_products(lilac_simt_kernel *kernel);
-/* Addresses of asynchronous copies that a loop advances by one step become sums of an invariant address and
- * one carried offset. */
+/* Addresses of asynchronous copies that a loop advances by one step become sums of an invariant
+ * address and one carried offset. */
 LILAC_API bool lilac_simt_opt_share_increments(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
 /* Removes barriers for shared memory that order no conflicting accesses, because there are none or
  * because other barriers order them. Relies on the annotations of shared memory. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
-/* Reorders loop bodies of pure operations, loads and stores, and long computations that depend on no load, from
- * operation by operation to element by element, where that lowers register pressure. Assumes code without
- * unused values. */
+/* Reorders loop bodies of pure operations, loads and stores, and long computations that depend on
+ * no load, from operation by operation to element by element, where that lowers register pressure.
+ * Assumes code without unused values. */
 LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
 /* Sets kernel->min_blocks where a number of resident blocks is known to be better than the
  * assembler's own choice; otherwise 0. */
 LILAC_API bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel);
-/* Inserts a schedule_barrier after the last of several loads in long straight-line code, so that they
- * are issued together. */
+/* Inserts a schedule_barrier after the last of several loads in long straight-line code, so that
+ * they are issued together. */
 LILAC_API bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel);
 /* Rematerialises predicates of stores that also guard earlier loads, from an opaque copy of their
  * operands, where a body has more live predicates than predicate registers. */
@@ -792,7 +797,8 @@ LILAC_API void lilac_simt_evaluation_set(lilac_simt_evaluation *evaluation, lila
                                          uint64_t bits);
 /* Forgets all values, for another program. */
 LILAC_API void lilac_simt_evaluation_reset(lilac_simt_evaluation *evaluation);
-/* The bits of a value. False: parameters, numbers of programs and what was set do not determine it. */
+/* The bits of a value. False: parameters, numbers of programs and what was set do not determine it.
+ * */
 LILAC_API bool lilac_simt_evaluation_get(lilac_simt_evaluation *evaluation, lilac_simt_value value,
                                          uint64_t *bits);
 
@@ -802,8 +808,8 @@ typedef enum lilac_simt_pressure_order {
     LILAC_SIMT_PRESSURE_LATE   /* the same, and loads of the same addresses in all blocks, too */
 } lilac_simt_pressure_order;
 
-/* An estimate of the 32-bit registers of a thread: the largest number of live words if the instructions are
- * executed in that order. */
+/* An estimate of the 32-bit registers of a thread: the largest number of live words if the
+ * instructions are executed in that order. */
 LILAC_API uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel,
                                        lilac_simt_pressure_order order);
 /* The number of blocks of the kernel that fit on a multiprocessor at that register pressure. */

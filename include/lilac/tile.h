@@ -321,8 +321,8 @@ LILAC_API lilac_tile_op *lilac_tile_create_partitions(lilac_tile_module *module,
                                                       uint32_t count, const uint32_t *warps,
                                                       const uint32_t *registers,
                                                       lilac_location location);
-/* Values of the default region that are used outside of a ttg.warp_specialize without results become its
- * results, and these uses become uses of the results. */
+/* Values of the default region that are used outside of a ttg.warp_specialize without results
+ * become its results, and these uses become uses of the results. */
 LILAC_API void lilac_tile_add_partition_results(lilac_tile_module *module, lilac_tile_op *op,
                                                 uint32_t count, lilac_tile_value *values);
 LILAC_API void lilac_tile_insert_before(lilac_tile_op *place, lilac_tile_op *op);
@@ -436,12 +436,13 @@ LILAC_API bool lilac_tile_effects_conflict(const lilac_tile_effect_summary *a,
  * descriptor and memory name something; numbers do not. */
 LILAC_API const lilac_tile_effect *lilac_tile_operand_effect(const lilac_tile_op *op,
                                                              uint32_t index);
-/* The memory and the tensor of an operation that accesses shared memory (of an asynchronous copy the
- * tensor of pointers); false for all others, and for ttg.local_alloc without an initial value. */
+/* The memory and the tensor of an operation that accesses shared memory (of an asynchronous copy
+ * the tensor of pointers); false for all others, and for ttg.local_alloc without an initial value.
+ * */
 LILAC_API bool lilac_tile_shared_access(lilac_tile_op *op, lilac_tile_value **memory,
                                         lilac_tile_value **tensor);
-/* Operands first … end - 1 are those whose memory the result names, wholly or a part of it; false for
- * operations without such a result. */
+/* Operands first … end - 1 are those whose memory the result names, wholly or a part of it; false
+ * for operations without such a result. */
 LILAC_API bool lilac_tile_view_operands(const lilac_tile_op *op, uint32_t *first, uint32_t *end);
 
 /* Operand number `index`; NULL: the operation has fewer.

@@ -18,9 +18,9 @@
  * value j of scf.condition, argument j of the second region and result j.
  *
  * The functions expect a module that lilac_tile_verify accepts. A number out of range is an error
- * of the caller. Edits keep the operation in place, with its attributes and its locations: pointers to
- * it stay valid. Pointers to its results and operands do not where their number changes. After an
- * edit the ids of lilac_tile_number are out of date. An edit that can be impossible returns NULL
+ * of the caller. Edits keep the operation in place, with its attributes and its locations: pointers
+ * to it stay valid. Pointers to its results and operands do not where their number changes. After
+ * an edit the ids of lilac_tile_number are out of date. An edit that can be impossible returns NULL
  * when it is done and otherwise the reason, as text; then nothing has changed.
  */
 #ifndef LILAC_TILE_LOOPS_H

@@ -1,5 +1,6 @@
-/* What the options change of a module that was read. Layouts: of each, the first operation of its line that chooses a layout gets the attribute
- * lilac.layout, which the pass assign_layouts reads. */
+/* What the options change of a module that was read. Layouts: of each, the first operation of its
+ * line that chooses a layout gets the attribute lilac.layout, which the pass assign_layouts reads.
+ * */
 #include "changes.h"
 
 #include <string.h>

@@ -2,11 +2,11 @@
  * passes, as one line of JSON.
  *
  * Triton's launcher reads these keys: name, shared, num_warps, num_ctas, cluster_dims, tmem_size,
- * tensordesc_meta, and the sizes and alignments of scratch memory. lilac's kernels keep tensor maps in scratch
- * memory in global memory, and need no profile scratch and no tensor memory, so these are 0. Tensor descriptors are parameters of numbers
- * and pointers, which Triton's launcher passes where tensordesc_meta is empty. The remaining
- * conversions between layouts, each with its price and its neighbours, and the plans of the
- * accesses to global memory are statistics for people.
+ * tensordesc_meta, and the sizes and alignments of scratch memory. lilac's kernels keep tensor maps
+ * in scratch memory in global memory, and need no profile scratch and no tensor memory, so these
+ * are 0. Tensor descriptors are parameters of numbers and pointers, which Triton's launcher passes
+ * where tensordesc_meta is empty. The remaining conversions between layouts, each with its price
+ * and its neighbours, and the plans of the accesses to global memory are statistics for people.
  */
 #include <lilac/driver.h>
 #include <lilac/engine.h>
@@ -18,8 +18,8 @@ static void put_string(lilac_text *out, const char *string) {
     lilac_text_json(out, string, strlen(string));
 }
 
-/* Of the base pointer of a tensor descriptor, the descriptor's type. Its i64 shape, i64 strides and i1
- * padding are the next parameters. */
+/* Of the base pointer of a tensor descriptor, the descriptor's type. Its i64 shape, i64 strides and
+ * i1 padding are the next parameters. */
 static void put_descriptor(lilac_text *out, const lilac_tile_attributes *attributes) {
     const lilac_tile_attribute *descriptor = lilac_tile_find(attributes, "lilac.descriptor");
     if (descriptor == NULL || descriptor->type == NULL) {
@@ -52,8 +52,8 @@ static void put_parameters(lilac_text *out, const lilac_tile_function *function)
     lilac_text_clear(&type);
 }
 
-/* tensordesc_meta: for each descriptor from the host, what its tensor map needs, or null: its parts are passed.
- * Empty: the parts of all are passed. */
+/* tensordesc_meta: for each descriptor from the host, what its tensor map needs, or null: its parts
+ * are passed. Empty: the parts of all are passed. */
 static void put_maps(lilac_text *out, const lilac_tile_function *function) {
     bool any = false, first = true;
     for (uint32_t i = 0; i < function->parameter_count; i++) {

@@ -13,8 +13,8 @@
  *   text   ld.global.v4.b32 {%r1, …}, [%rd1];
  *
  * The loop runs a row, measures its time, counts the operations of the IR and, on request, verifies
- * and prints it. A row is one of three things: a step of the pipeline (one IR becomes another), a pass
- * of the engine on tile IR, or a pass on each SIMT kernel.
+ * and prints it. A row is one of three things: a step of the pipeline (one IR becomes another), a
+ * pass of the engine on tile IR, or a pass on each SIMT kernel.
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 
@@ -314,8 +314,8 @@ static bool run_on_kernels(const pass_row *pass, lilac_simt_module *module) {
     return changed;
 }
 
-/* A module that divides its warps itself is compiled as it is written: of the passes on tile IR only those
- * run on it that remove branches and calls. */
+/* A module that divides its warps itself is compiled as it is written: of the passes on tile IR
+ * only those run on it that remove branches and calls. */
 static bool is_for_partitions(const pass_row *pass) {
     return pass->tile == lilac_engine_structurize || pass->tile == lilac_engine_inline;
 }
@@ -340,8 +340,8 @@ static bool verify_program(const pipeline *run) {
                                      : lilac_tile_verify(run->result->tile, run->layouts);
 }
 
-/* The pass `verify` finds the errors of the source, so an error here is one of the pass. The errors are
- * reported at their lines of the program after the pass. */
+/* The pass `verify` finds the errors of the source, so an error here is one of the pass. The errors
+ * are reported at their lines of the program after the pass. */
 static bool check_after(const pass_row *pass, const pipeline *run) {
     if (pass->step == read_source || pass->step == verify_source || run->written) {
         return true; /* the source is checked by `verify` alone */

@@ -2,9 +2,9 @@
  *
  *   loc("kernel.py":7:3)  ──▶  loc("operation 12"(loc("kernel.py":7:3)))
  *
- * A location is the one property of an operation that every instruction of its lowering has, and that the
- * passes on SIMT IR keep. The number is the line of the location that wraps the operation's own. MLIR's named
- * locations have no line, so it is 0 in those of the user's program.
+ * A location is the one property of an operation that every instruction of its lowering has, and
+ * that the passes on SIMT IR keep. The number is the line of the location that wraps the
+ * operation's own. MLIR's named locations have no line, so it is 0 in those of the user's program.
  */
 #include "provenance.h"
 

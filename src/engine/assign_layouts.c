@@ -153,9 +153,9 @@ static bool accesses_memory(const lilac_tile_op *op) {
     return lilac_layout_relation(op)->rule == RULE_MEMORY;
 }
 
-/* Gives each memory operation broadcasts of its own. The operand of a broadcast can be converted for
- * each of them at little cost, so a mask of rows that a load and a store share must not force one
- * layout on both. */
+/* Gives each memory operation broadcasts of its own. The operand of a broadcast can be converted
+ * for each of them at little cost, so a mask of rows that a load and a store share must not force
+ * one layout on both. */
 static void separate_broadcasts(lilac_tile_module *module, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
@@ -177,10 +177,11 @@ static void separate_broadcasts(lilac_tile_module *module, const lilac_tile_regi
 
 /* ---- kinds of values -------------------------------------------------------------------- */
 
-/* The most instructions for each element that a chain of cheap values may have. A conversion through
- * shared memory stores and loads the element, two wavefronts for the 32 elements of a register: in
- * this time the four schedulers of a multiprocessor issue eight instructions. Chains of offsets may
- * be several times longer, because different layouts share most of their instructions. */
+/* The most instructions for each element that a chain of cheap values may have. A conversion
+ * through shared memory stores and loads the element, two wavefronts for the 32 elements of a
+ * register: in this time the four schedulers of a multiprocessor issue eight instructions. Chains
+ * of offsets may be several times longer, because different layouts share most of their
+ * instructions. */
 #define MOST_REPEATED_ISSUES 64
 
 /* Instructions of a cheap operation for each element. A division by a constant is a multiplication

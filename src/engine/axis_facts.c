@@ -9,7 +9,8 @@
  * Joins only weaken facts. After PRECISE_SWEEPS sweeps, a fact that still changes becomes unknown,
  * so the number of sweeps does not depend on the nesting of loops.
  *
- * Ranges (ranges.c) say of some values that they are not negative where the facts of their operands do not.
+ * Ranges (ranges.c) say of some values that they are not negative where the facts of their operands
+ * do not.
  */
 #include "internal.h"
 

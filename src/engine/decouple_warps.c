@@ -1,5 +1,5 @@
-/* decouple_warps: in a pipelined loop with delayed products, warps wait for buffers and not for each
- * other.
+/* decouple_warps: in a pipelined loop with delayed products, warps wait for buffers and not for
+ * each other.
  *
  *     scf.for … iter_args(%slot) {                   scf.for … iter_args(%slot, %phase, %round) {
  *       ttng.warp_group_dot_wait                       ttng.warp_group_dot_wait
@@ -14,9 +14,10 @@
  *                                                      ttng.async_copy_mbarrier_arrive %full[%c]
  *                                                    }
  *
- * The lowering puts a barrier of the block behind ttg.async_wait. It makes all warps multiply at the
- * same time and then compute the softmax at the same time, so that tensor cores and arithmetic take
- * turns. With mbarriers one warpgroup multiplies while another one computes. Each warp waits twice:
+ * The lowering puts a barrier of the block behind ttg.async_wait. It makes all warps multiply at
+ * the same time and then compute the softmax at the same time, so that tensor cores and arithmetic
+ * take turns. With mbarriers one warpgroup multiplies while another one computes. Each warp waits
+ * twice:
  *
  *     full      one mbarrier for each buffer: all threads' copies to it are complete
  *     passed    all warps have passed the beginning of this iteration
@@ -31,9 +32,9 @@
  *
  * Copies move to the end of the body: there no warp waits for one that is half an iteration behind.
  *
- * Which loops: those of pipeline_loops with a delayed product (lilac.delayed), at least eight warps,
- * copies by threads only, and no other operation in the body that accesses shared memory or combines
- * warps, whose barriers would bring the warps together anyway. */
+ * Which loops: those of pipeline_loops with a delayed product (lilac.delayed), at least eight
+ * warps, copies by threads only, and no other operation in the body that accesses shared memory or
+ * combines warps, whose barriers would bring the warps together anyway. */
 #include "boxes.h"
 
 #include <lilac/tile_loops.h>
@@ -83,7 +84,8 @@ static bool is_read_slot(const loop_parts *p, const lilac_tile_value *index) {
     return false;
 }
 
-/* A product that reads memory from before the loop, or buffers of this iteration or the one before. */
+/* A product that reads memory from before the loop, or buffers of this iteration or the one before.
+ * */
 static bool is_product(const loop_parts *p, const lilac_tile_op *op) {
     for (uint32_t k = 0; k < 2; k++) {
         const lilac_tile_value *memory = op->operands[k].value;
@@ -285,8 +287,8 @@ static void order_products(const loop_parts *p) {
     }
 }
 
-/* Behind the loop: waits for the arrivals of the last copies, of iterations that do not exist. Without
- * it an arrival could come when the mbarrier's memory has another use. */
+/* Behind the loop: waits for the arrivals of the last copies, of iterations that do not exist.
+ * Without it an arrival could come when the mbarrier's memory has another use. */
 static void await_last_arrivals(const loop_parts *p, const lilac_emitter *e, lilac_tile_value *full,
                                 uint32_t first) {
     lilac_tile_value *slot = &p->loop->results[p->slot_number], *phase = &p->loop->results[first];

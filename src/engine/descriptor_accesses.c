@@ -14,10 +14,10 @@
  * Dimensions of size 1 need a condition only. A tensor with fewer of them than the block has
  * (tensor<32x64> of a block 1x32x64) is accessed in its own shape.
  *
- * Vectors. The pointers of a row are aligned where x is (the base and the rows are, by promise), but a
- * vector must be inside or outside as a whole, and the row's size n may be any number. Where x has a
- * divisor that n does not have, the last elements of the row are accessed apart, in a branch that only
- * blocks at the end of such rows take:
+ * Vectors. The pointers of a row are aligned where x is (the base and the rows are, by promise),
+ * but a vector must be inside or outside as a whole, and the row's size n may be any number. Where
+ * x has a divisor that n does not have, the last elements of the row are accessed apart, in a
+ * branch that only blocks at the end of such rows take:
  *
  *     whole   = (n - x) & -8
  *     result  = tt.load pointer, … c < whole, …                       vectors of 8
@@ -214,8 +214,8 @@ static lilac_tile_value *limited(const access *a, lilac_tile_value *value, int64
     return lilac_emit_unary(&a->e, LILAC_TILE_OP_ARITH_TRUNCI, scalar(a, LILAC_I32), value);
 }
 
-/* Sets the elements of a vector that the index of the last dimension allows. May the end of a row be
- * within such a vector? */
+/* Sets the elements of a vector that the index of the last dimension allows. May the end of a row
+ * be within such a vector? */
 static bool is_ragged(access *a, const lilac_axis_analysis *facts, const lilac_tile_value *index) {
     const int64_t bytes = lilac_tile_element_bits(a->d->block) / 8;
     a->vector = min_i64(lilac_axis_facts_of(facts, index)->divisibility[0],
@@ -316,8 +316,8 @@ static void put_yield(const access *a, lilac_tile_block *block, lilac_tile_value
 }
 
 /* Opens the branch for the elements behind the last whole vector, whose result (of this type, NULL:
- * none) is `otherwise` where there are none. From here on the access is built in it, with their mask.
- * Returns the conditional; NULL: there are no such elements. */
+ * none) is `otherwise` where there are none. From here on the access is built in it, with their
+ * mask. Returns the conditional; NULL: there are no such elements. */
 static lilac_tile_op *open_tail(access *a, const lilac_tile_type *type,
                                 lilac_tile_value *otherwise) {
     if (a->tail.whole == NULL) {

@@ -4,19 +4,20 @@
  *                                       %dt = tt.dot %bt, %at, %ct
  *                                       %d  = tt.trans %dt
  *
- * wgmma takes its second operand from shared memory only, and reads elements of 8 and 32 bits there only
- * with k contiguous. Its first operand may be in registers, which hold what is computed and what lies the
- * other way. So the operands are exchanged
+ * wgmma takes its second operand from shared memory only, and reads elements of 8 and 32 bits there
+ * only with k contiguous. Its first operand may be in registers, which hold what is computed and
+ * what lies the other way. So the operands are exchanged
  *
  *     if B is computed in a loop and A is loaded;
  *     if elements have 8 or 32 bits, B is loaded with n contiguous and A with k contiguous.
  *
- * In a loop, what B is computed from is copied to shared memory ahead, and read in the layout of the
- * product. Elsewhere it is loaded in another one, so B is exchanged through shared memory in any case.
+ * In a loop, what B is computed from is copied to shared memory ahead, and read in the layout of
+ * the product. Elsewhere it is loaded in another one, so B is exchanged through shared memory in
+ * any case.
  *
- * Transpositions of tensors in registers move no data (Theorem 9.3). Where a loop carries the accumulator
- * and the product is the only user of its argument and the only source of the next one, the loop carries
- * the transposed accumulator. */
+ * Transpositions of tensors in registers move no data (Theorem 9.3). Where a loop carries the
+ * accumulator and the product is the only user of its argument and the only source of the next one,
+ * the loop carries the transposed accumulator. */
 #include "dot_operands.h"
 
 #include <lilac/tile_loops.h>

@@ -12,13 +12,14 @@
  *       epilogue of %x                         }
  *     }
  *
- * The partition is a copy of `top`. Each group of copies, which one mbarrier completes, becomes a conditional
- * that first waits until all warps have read the buffer. Groups use the buffers in turn, so the position in the
- * ring is carried by all control flow. What no copy needs is removed: operations that the copies, the bounds and
- * the conditions do not use, and values that control flow carries in vain.
+ * The partition is a copy of `top`. Each group of copies, which one mbarrier completes, becomes a
+ * conditional that first waits until all warps have read the buffer. Groups use the buffers in
+ * turn, so the position in the ring is carried by all control flow. What no copy needs is removed:
+ * operations that the copies, the bounds and the conditions do not use, and values that control
+ * flow carries in vain.
  *
- * The partition receives what it uses from outside as captures. Constants and descriptors in scratch memory
- * are made again: each warp acquires a tensor map itself. */
+ * The partition receives what it uses from outside as captures. Constants and descriptors in
+ * scratch memory are made again: each warp acquires a tensor map itself. */
 #include "specialise_warps.h"
 
 enum { MOST_GROUP = SPECIALISED_RINGS, PRODUCER_WARPS = 1 };

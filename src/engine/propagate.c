@@ -520,8 +520,8 @@ static bool is_settled_before(const component *a, const component *b) {
     return a->price > b->price;
 }
 
-/* The roots of the components with memory operations or dots: those with dots, then the others, each
- * in descending order of price; equal prices in program order. */
+/* The roots of the components with memory operations or dots: those with dots, then the others,
+ * each in descending order of price; equal prices in program order. */
 static uint32_t sort_by_price(propagation *p, uint32_t *roots) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->a->node_count; i++) {
@@ -625,8 +625,8 @@ static bool has_shape(const lilac_layout *layout, const lilac_tile_type *type) {
     return same;
 }
 
-/* The attribute `lilac.layout` of an anchor forces the layout of its component; in a component with a product, which
- * has no other layout, that of its equality class only. */
+/* The attribute `lilac.layout` of an anchor forces the layout of its component; in a component with
+ * a product, which has no other layout, that of its equality class only. */
 static void force_layout(propagation *p, const layout_anchor *anchor,
                          const lilac_tile_attribute *attribute) {
     assignment *a = p->a;

@@ -92,8 +92,9 @@ static bool used_behind(const lilac_tile_value *value, const lilac_tile_op *op) 
     return false;
 }
 
-/* The registers of values in front of an exchange that are used behind it: of loads, and of all that
- * is computed from loads or carried by a loop. Splats and shape operations have none of their own. */
+/* The registers of values in front of an exchange that are used behind it: of loads, and of all
+ * that is computed from loads or carried by a loop. Splats and shape operations have none of their
+ * own. */
 static void count_words_across(const raising *r, const lilac_tile_op *exchange, uint64_t *loads,
                                uint64_t *all) {
     *loads = *all = 0;
@@ -129,7 +130,7 @@ typedef struct raised_loads {
     bool varies; /* the address of one */
 } raised_loads;
 
-/* Do loads pay that need so many registers during an exchange? */
+/* Is it faster to move these loads, with `across` other words live during the exchange? */
 static bool pays(const raising *r, const raised_loads *loads, uint64_t across) {
     const uint32_t before = resident_blocks(r, r->most_words);
     const uint32_t after = resident_blocks(r, max_u64(r->most_words, across + loads->words));

@@ -16,24 +16,26 @@
  *                                                     }
  *                                                     partition0(…) num_warps(1) { … }              producer.c
  *
- * The loop is one of pipeline_loops whose copies are tensor copies. It has a barrier of the block in front of the
- * copies; without them it has none, so the warpgroups of the default region run on their own. The producer is ahead
- * by the buffers of the ring, also across tiles: it fills them while the default region executes the epilogue.
+ * The loop is one of pipeline_loops whose copies are tensor copies. It has a barrier of the block
+ * in front of the copies; without them it has none, so the warpgroups of the default region run on
+ * their own. The producer is ahead by the buffers of the ring, also across tiles: it fills them
+ * while the default region executes the epilogue.
  *
- * A buffer is empty when every warp has arrived behind the wait that completes the products of it. In iteration i
- * that is the buffer of i if the wait leaves no product in flight, otherwise the one of i - 1; the last one of a
- * tile is released behind the loop. Rings and mbarriers live throughout, and slots and parities are carried from
- * tile to tile.
+ * A buffer is empty when every warp has arrived behind the wait that completes the products of it.
+ * In iteration i that is the buffer of i if the wait leaves no product in flight, otherwise the one
+ * of i - 1; the last one of a tile is released behind the loop. Rings and mbarriers live
+ * throughout, and slots and parities are carried from tile to tile.
  *
- * Which loops: one of a function, in a loop over tiles, in a conditional of pipeline_loops, or both. Not loops with
- * delayed products, whose iterations read two buffers, nor in clusters.
+ * Which loops: one of a function, in a loop over tiles, in a conditional of pipeline_loops, or
+ * both. Not loops with delayed products, whose iterations read two buffers, nor in clusters.
  *
- * Where it pays. With R registers of a multiprocessor's threads, the producer's warpgroup keeps PRODUCER_REGISTERS
- * for each thread and the others get the rest, so one block is resident. If two blocks were resident before, each hides
- * the epilogue and the barriers of the other one, and nothing is gained by taking one away. If one is, the tensor
- * cores stand still from the last product of a tile to the first one of the next tile, and in each iteration
- * until the slowest warp has reached the barrier. The producer shortens the first gap by the latency of a copy and
- * removes the second one. Therefore:
+ * Where it pays. With R registers of a multiprocessor's threads, the producer's warpgroup keeps
+ * PRODUCER_REGISTERS for each thread and the others get the rest, so one block is resident. If two
+ * blocks were resident before, each hides the epilogue and the barriers of the other one, and
+ * nothing is gained by taking one away. If one is, the tensor cores stand still from the last
+ * product of a tile to the first one of the next tile, and in each iteration until the slowest warp
+ * has reached the barrier. The producer shortens the first gap by the latency of a copy and removes
+ * the second one. Therefore:
  *
  *     a loop over tiles, eight warps, one resident block             always
  *     tt.warp_specialize, eight warps                                if one block is resident
@@ -139,8 +141,8 @@ static bool find_wait(consumer *c, const lilac_tile_op *wait) {
     return slot && phase;
 }
 
-/* The first wait of the iteration behind which no product of an earlier one is in flight; better, the one behind
- * which none of this iteration is. `issued`: the products so far. */
+/* The first wait of the iteration behind which no product of an earlier one is in flight; better,
+ * the one behind which none of this iteration is. `issued`: the products so far. */
 static void find_release(consumer *c, lilac_tile_op *wait, uint32_t issued) {
     const int64_t left = lilac_tile_find_integer(&wait->attributes, "pendings", 0);
     if (left == 0 && issued == c->product_count) {
@@ -211,8 +213,8 @@ static bool precedes(const lilac_tile_op *op, const lilac_tile_op *other) {
     return op == other;
 }
 
-/* Do the operations of the iteration that read a buffer, products, loads and those of its views, precede this
- * one of the body? */
+/* Do the operations of the iteration that read a buffer, products, loads and those of its views,
+ * precede this one of the body? */
 static bool reads_before(const lilac_tile_value *memory, const lilac_tile_op *end) {
     for (const lilac_tile_use *use = memory->uses; use != NULL; use = use->next) {
         const lilac_tile_op *op = use->op;
@@ -225,8 +227,8 @@ static bool reads_before(const lilac_tile_value *memory, const lilac_tile_op *en
     return true;
 }
 
-/* Is the memory of the ring used by the loop and the first copies only, and by the loop in the slot of its
- * iteration, up to the wait if that releases it? */
+/* Is the memory of the ring used by the loop and the first copies only, and by the loop in the slot
+ * of its iteration, up to the wait if that releases it? */
 static bool check_ring(const consumer *c, const lilac_tile_op *ring) {
     const specialised *s = &c->s;
     for (const lilac_tile_use *use = ring->results[0].uses; use != NULL; use = use->next) {
@@ -273,7 +275,8 @@ static uint64_t memory_of(const specialised *s) {
     return bytes;
 }
 
-/* Registers of a thread for what the loop carries and for operands. Products update their sums in place. */
+/* Registers of a thread for what the loop carries and for operands. Products update their sums in
+ * place. */
 static uint32_t registers_of(const specialised *s) {
     uint32_t words = LILAC_ENGINE_OTHER_REGISTERS;
     for (uint32_t k = 0; k < lilac_tile_carried_count(s->inner); k++) {
@@ -448,8 +451,8 @@ static bool is_ordered(const specialised *s, const lilac_tile_value *operand) {
     return ordered;
 }
 
-/* The mbarriers order the copies before the products. Other memory, which threads have written before the loop, is
- * ordered by a barrier in front of it. */
+/* The mbarriers order the copies before the products. Other memory, which threads have written
+ * before the loop, is ordered by a barrier in front of it. */
 static void order_products(const consumer *c) {
     const specialised *s = &c->s;
     const lilac_emitter in_front = {s->module, s->inner};

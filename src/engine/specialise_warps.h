@@ -1,4 +1,5 @@
-/* A loop whose copies a warp of their own starts (specialise_warps.c, producer.c). Private to the engine. */
+/* A loop whose copies a warp of their own starts (specialise_warps.c, producer.c). Private to the
+ * engine. */
 #ifndef LILAC_ENGINE_SPECIALISE_WARPS_H
 #define LILAC_ENGINE_SPECIALISE_WARPS_H
 
@@ -7,7 +8,8 @@
 #include <lilac/tile_loops.h>
 
 enum { SPECIALISED_RINGS = 8 };
-/* Threads of blocks with fewer warps have all the registers that they can use; with more, the pass does not apply. */
+/* Threads of blocks with fewer warps have all the registers that they can use; with more, the pass
+ * does not apply. */
 enum { WARPS_WITH_REGISTERS = 8, PRODUCER_REGISTERS = 40 };
 
 typedef struct specialised {
@@ -26,7 +28,8 @@ typedef struct specialised {
     lilac_tile_value *empty; /* mbarriers of the buffers: all warps have read them */
 } specialised;
 
-/* The buffer that comes next, and the parity of the phase of its mbarrier that ends before it is used. */
+/* The buffer that comes next, and the parity of the phase of its mbarrier that ends before it is
+ * used. */
 typedef struct ring_position {
     lilac_tile_value *slot, *phase;
 } ring_position;
@@ -38,10 +41,11 @@ lilac_tile_value *lilac_copy_barrier(const lilac_tile_op *op);
 /* The position behind this one: the parity changes where the ring begins again. */
 ring_position lilac_ring_advance(const lilac_emitter *e, ring_position at, uint32_t buffers);
 
-/* Are coordinates and predicates of the copies, bounds and conditions computed from scalars, without effects? */
+/* Are coordinates and predicates of the copies, bounds and conditions computed from scalars,
+ * without effects? */
 bool lilac_specialise_is_possible(const specialised *s);
-/* Puts a ttg.warp_specialize in front of `top`, whose partition executes the copies of `top`. The rings and
- * mbarriers are outside of `top`. The default region is empty. */
+/* Puts a ttg.warp_specialize in front of `top`, whose partition executes the copies of `top`. The
+ * rings and mbarriers are outside of `top`. The default region is empty. */
 lilac_tile_op *lilac_specialise_producer(const specialised *s);
 
 #endif

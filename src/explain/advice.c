@@ -1,6 +1,6 @@
-/* Advice: variants that were compiled and are predicted at least MARGIN faster for the launch. Nothing else is
- * suggested. Each variant differs in one choice: the warps, the stages, or the promise that all pointers and sizes are
- * multiples of 16. */
+/* Advice: variants that were compiled and are predicted at least MARGIN faster for the launch.
+ * Nothing else is suggested. Each variant differs in one choice: the warps, the stages, or the
+ * promise that all pointers and sizes are multiples of 16. */
 #include "json.h"
 #include "text.h"
 
@@ -33,7 +33,8 @@ static void put_variant(advice_list *list, const char *change, const lilac_expla
     list->any = true;
 }
 
-/* The explanation of a variant, with estimated registers; NULL if it does not compile: its diagnostics are forgotten. */
+/* The explanation of a variant, with estimated registers; NULL if it does not compile: its
+ * diagnostics are forgotten. */
 static lilac_explanation *explain_variant(advice_list *list, const lilac_explain_options *options) {
     lilac_context *context = list->e->context;
     const lilac_diagnostic *last = lilac_diagnostics(context);

@@ -1,8 +1,8 @@
 /* What a block uses of each unit, and the time that follows.
  *
  * Each roof is the time of a block if only that unit mattered, where the resident blocks share the
- * multiprocessor: clocks of the unit that all warps of the block occupy. The block's own chain of latencies is
- * divided by the resident blocks, which hide it from each other. */
+ * multiprocessor: clocks of the unit that all warps of the block occupy. The block's own chain of
+ * latencies is divided by the resident blocks, which hide it from each other. */
 #include "internal.h"
 
 #include <math.h>
@@ -56,7 +56,8 @@ static void sum_operations(lilac_explanation *e) {
 
 /* ---- roofs -------------------------------------------------------------------------------- */
 
-/* The sectors that a block exchanges with L2; `shared`: with memory: what several blocks access counts in parts. */
+/* The sectors that a block exchanges with L2; `shared`: with memory: what several blocks access
+ * counts in parts. */
 double explain_sectors(const lilac_explanation *e, bool shared) {
     double sum = 0;
     for (uint32_t i = 0; i < e->count; i++) {

@@ -4,44 +4,14 @@
 #include <math.h>
 #include <stddef.h>
 
-#define COUNTER(field)                                                                             \
-    { #field, offsetof(lilac_explain_counts, field) }
-
 const explain_counter explain_counters[] = {
-    COUNTER(instructions),
-    COUNTER(global_loads),
-    COUNTER(global_stores),
-    COUNTER(global_load_sectors),
-    COUNTER(global_store_sectors),
-    COUNTER(global_load_bytes),
-    COUNTER(global_store_bytes),
-    COUNTER(shared_loads),
-    COUNTER(shared_stores),
-    COUNTER(shared_load_wavefronts),
-    COUNTER(shared_store_wavefronts),
-    COUNTER(matrix_loads),
-    COUNTER(matrix_stores),
-    COUNTER(cluster_loads),
-    COUNTER(cluster_stores),
-    COUNTER(async_copies),
-    COUNTER(async_sectors),
-    COUNTER(async_wavefronts),
-    COUNTER(async_bytes),
-    COUNTER(bulk_copies),
-    COUNTER(bulk_bytes),
-    COUNTER(mmas),
-    COUNTER(wgmmas),
-    COUNTER(wgmma_cycles),
-    COUNTER(wgmma_bytes),
-    COUNTER(shuffles),
-    COUNTER(votes),
-    COUNTER(selects),
-    COUNTER(permutes),
-    COUNTER(barriers),
-    COUNTER(warp_barriers),
-    COUNTER(group_barriers),
-    COUNTER(cluster_barriers),
-    COUNTER(atomics),
+#define COUNTER(field) {#field, offsetof(lilac_explain_counts, field)},
+#define SIMULATED(field)
+#define FINDING(field)
+#include <lilac/simt_counters.def>
+#undef COUNTER
+#undef SIMULATED
+#undef FINDING
     {NULL, 0},
 };
 

@@ -1,7 +1,8 @@
 /* The SIMT instructions that each operation became, by class, and their sums over a block.
  *
- * An instruction counts once for each warp. That of an operation in a loop that a pass moved in front of the
- * loop still counts as one of the operation; in the sums of the block it has the executions of its place. */
+ * An instruction counts once for each warp. That of an operation in a loop that a pass moved in
+ * front of the loop still counts as one of the operation; in the sums of the block it has the
+ * executions of its place. */
 #include "internal.h"
 
 #include <lilac/matrix.h>
@@ -157,8 +158,8 @@ static void count_instruction(lilac_explain_counts *c, const lilac_simt_instruct
     }
 }
 
-/* Clocks of the tensor cores of a multiprocessor. mma.sync feeds them at 5/8 of the rate of wgmma on Hopper
- * (bench/results/h200_dots.md). */
+/* Clocks of the tensor cores of a multiprocessor. mma.sync feeds them at 5/8 of the rate of wgmma
+ * on Hopper (bench/results/h200_dots.md). */
 static double tensor_clocks(const lilac_explanation *e, const lilac_simt_instruction *i,
                             uint64_t warps) {
     const lilac_simt_matrix_payload *m = &i->payload.matrix;

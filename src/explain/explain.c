@@ -40,8 +40,8 @@ static bool compile(lilac_explanation *e) {
     return lilac_ptx_write(&e->ptx, e->compilation.simt, &ptx);
 }
 
-/* The arguments of the launch by parameter. A tensor descriptor's parts and scratch memory have parameters that
- * the caller may name, too. */
+/* The arguments of the launch by parameter. A tensor descriptor's parts and scratch memory have
+ * parameters that the caller may name, too. */
 static bool take_arguments(lilac_explanation *e) {
     const lilac_explain_launch *launch = &e->options.launch;
     const uint32_t count = e->kernel->parameter_count;

@@ -23,8 +23,8 @@ typedef struct explain_counter {
     size_t offset;
 } explain_counter;
 
-/* The counters in the order of the simulator's; `name` NULL ends the list. access_bits and issue are not in
- * it. */
+/* The counters in the order of the simulator's; `name` NULL ends the list. access_bits and issue
+ * are not in it. */
 extern const explain_counter explain_counters[];
 
 static inline uint64_t explain_counter_get(const lilac_explain_counts *counts,
@@ -53,7 +53,8 @@ typedef struct explain_plans {
     uint32_t count;
 } explain_plans;
 
-/* Instructions of an operation that access memory, and those among them that load and store shared memory. */
+/* Instructions of an operation that access memory, and those among them that load and store shared
+ * memory. */
 typedef struct explain_emitted {
     uint32_t accesses, loads, stores;
 } explain_emitted;
@@ -148,8 +149,8 @@ bool explain_access_in(lilac_explanation *e, const lilac_tile_op *op, const lila
 void explain_reason(lilac_text *out, lilac_explanation *e, const lilac_tile_op *anchor,
                     const lilac_layout *own, const lilac_layout *other, bool makes);
 
-/* What bounds the vectors of an access to global memory: consecutive elements, alignment, the mask; one line. False:
- * another operation. */
+/* What bounds the vectors of an access to global memory: consecutive elements, alignment, the mask;
+ * one line. False: another operation. */
 bool explain_vector_limits(lilac_text *out, lilac_explanation *e, uint32_t index);
 
 enum { EXPLAIN_MOST_ALTERNATIVES = 8 };
@@ -175,8 +176,8 @@ void explain_alternatives_of(lilac_explanation *e, uint32_t index, explain_alter
 
 /* ---- names (layout_names.c) ---------------------------------------------------------------- */
 
-/* The shortest name of a layout of a tensor, the named one that a type was read with if there is one; and the
- * linear layout. Strings of the arena. NULL for types without a layout. */
+/* The shortest name of a layout of a tensor, the named one that a type was read with if there is
+ * one; and the linear layout. Strings of the arena. NULL for types without a layout. */
 const char *explain_layout_name(lilac_explanation *e, const lilac_tile_type *type);
 const char *explain_linear_name(lilac_explanation *e, const lilac_layout *layout);
 /* The text of an operation, up to its regions. */
@@ -207,8 +208,8 @@ uint64_t explain_plan_cycles(const lilac_explanation *e, const lilac_lowered_pla
 /* "wgmma.m64n128k16.f32.f16", with its operands' places. */
 void explain_dot_name(lilac_text *out, const lilac_lowered_dot *dot);
 
-/* places.c: the place of an operation in the user's program: a file's index, line, column. False: none.
- * `explain_input` is the place in the text that was compiled. */
+/* places.c: the place of an operation in the user's program: a file's index, line, column. False:
+ * none. `explain_input` is the place in the text that was compiled. */
 bool explain_place(const lilac_explanation *e, const lilac_tile_op *op, uint32_t *file,
                    uint32_t *line, uint32_t *column);
 bool explain_input(const lilac_explanation *e, const lilac_tile_op *op, uint32_t *line,

@@ -1,5 +1,5 @@
-/* Names of layouts, texts of operations. Equal linear layouts of a module have one address, so each is named
- * once. */
+/* Names of layouts, texts of operations. Equal linear layouts of a module have one address, so each
+ * is named once. */
 #include "internal.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Counters of accesses to memory, from the plans of an operation.
  *
- * Plans count the warps that execute an access, which the instructions do not show: threads that hold replicas
- * skip it by a predicate. */
+ * Plans count the warps that execute an access, which the instructions do not show: threads that
+ * hold replicas skip it by a predicate. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -141,14 +141,14 @@ uint64_t explain_shared_cycles(const lilac_explanation *e, const lilac_lowered_s
     return lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_WARP, e->compilation.target.arch);
 }
 
-/* Several instructions that access the same sectors find them in L1: the sectors of the tile count, those of the
- * layout with the fewest. Atomics read and write in L2. */
+/* Several instructions that access the same sectors find them in L1: the sectors of the tile count,
+ * those of the layout with the fewest. Atomics read and write in L2. */
 static double traffic_of(const lilac_plan_global_access *plan) {
     return (plan->kind == LILAC_PLAN_ATOMIC ? 2.0 : 1.0) * (double)plan->bound.sectors;
 }
 
-/* Loads whose results nothing uses are removed after the lowering: of a scan or a reduction of several operands, the
- * loads of some operands. */
+/* Loads whose results nothing uses are removed after the lowering: of a scan or a reduction of
+ * several operands, the loads of some operands. */
 static void drop(uint64_t *instructions, uint64_t *wavefronts, uint64_t *matrices,
                  uint64_t emitted) {
     if (*instructions > emitted) {

@@ -1,4 +1,5 @@
-/* A plan in words and as JSON, for the kinds whose component has none: accesses to shared memory and products. */
+/* A plan in words and as JSON, for the kinds whose component has none: accesses to shared memory
+ * and products. */
 #include "internal.h"
 
 const char *explain_plan_kind(const lilac_lowered_plan *plan) {

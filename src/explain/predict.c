@@ -8,8 +8,9 @@
  *   latency   the chain of a block: each iteration that waits for its loads, or, of copies D iterations ahead, the
  *             D-th part; each barrier. Resident blocks hide it from each other, so it counts once for each wave
  *
- * The time is that of launching and the largest of the four. The constants are fitted on half of the cases of
- * lilac.bench (bench/predicted_times.py; bench/results/h200_predicted_times.md has both halves). */
+ * The time is that of launching and the largest of the four. The constants are fitted on half of
+ * the cases of lilac.bench (bench/predicted_times.py; bench/results/h200_predicted_times.md has
+ * both halves). */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -36,7 +37,8 @@ static double larger(double a, double b) {
     return a > b ? a : b;
 }
 
-/* Iterations between the start of a copy and its use: the most buffers of an allocation, but for one. */
+/* Iterations between the start of a copy and its use: the most buffers of an allocation, but for
+ * one. */
 static double copies_ahead(lilac_explanation *e) {
     enum { MOST = 256 };
     uint32_t list[MOST];

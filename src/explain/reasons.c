@@ -3,8 +3,9 @@
  *   load ──▶ mul ──▶ convert ──▶ add ──▶ reduce
  *    └ the anchor of the first layout     └ that of the second
  *
- * An anchor decides a layout: an access, a reduction, a product. Element-wise operations, shape operations and
- * control flow pass layouts on. The search follows the first operand, or the first use, that leads to one. */
+ * An anchor decides a layout: an access, a reduction, a product. Element-wise operations, shape
+ * operations and control flow pass layouts on. The search follows the first operand, or the first
+ * use, that leads to one. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -139,8 +140,8 @@ static void put_access(lilac_text *out, const lilac_plan_global_access *a) {
                       (double)a->cycles / 16);
 }
 
-/* Runs of consecutive elements in global memory end where the pointers do not follow each other, where they are
- * less aligned, or where the mask changes. */
+/* Runs of consecutive elements in global memory end where the pointers do not follow each other,
+ * where they are less aligned, or where the mask changes. */
 bool explain_vector_limits(lilac_text *out, lilac_explanation *e, uint32_t index) {
     const lilac_tile_op *op = e->operations[index].op;
     const lilac_tile_type *type = accessed(op);

@@ -117,7 +117,8 @@ static void put_event(lilac_text *out, const explain_event *event) {
     }
 }
 
-/* Is it an access to global memory that moves less than 16 bytes per thread at a time, many times? */
+/* Is it an access to global memory that moves less than 16 bytes per thread at a time, many times?
+ * */
 static bool is_narrow(const lilac_explanation *e, uint32_t index) {
     for (uint32_t i = 0; i < e->plans[index].count; i++) {
         const lilac_lowered_plan *p = e->plans[index].list[i];

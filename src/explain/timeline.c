@@ -1,7 +1,7 @@
 /* Asynchronous operations in their order: which buffer a copy fills, and what a wait completes.
  *
- * A wait names the operations that started what it completes: of groups of copies the copies before the commits, in
- * its own loop or in front of it; of an mbarrier the copies that signal at it. */
+ * A wait names the operations that started what it completes: of groups of copies the copies before
+ * the commits, in its own loop or in front of it; of an mbarrier the copies that signal at it. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -51,7 +51,8 @@ static const event_kind *kind_of(const lilac_tile_op *op) {
     return NULL;
 }
 
-/* The value that an argument of a block begins with: of a loop, or of a partition, which captures it. */
+/* The value that an argument of a block begins with: of a loop, or of a partition, which captures
+ * it. */
 static const lilac_tile_value *passed_to(const lilac_tile_value *argument) {
     const lilac_tile_op *owner = argument->block->parent->parent;
     if (owner != NULL && owner->code == LILAC_TILE_OP_TTG_WARP_SPECIALIZE) {

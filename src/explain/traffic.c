@@ -1,11 +1,14 @@
-/* How much of what the blocks access is the same: the part of their sectors that memory must deliver.
+/* How much of what the blocks access is the same: the part of their sectors that memory must
+ * deliver.
  *
- * The address of the first thread of each access is evaluated in neighbouring programs, in the first iteration of its
- * loops. Programs with equal addresses access the same tile, which memory delivers once and L2 to the others:
+ * The address of the first thread of each access is evaluated in neighbouring programs, in the
+ * first iteration of its loops. Programs with equal addresses access the same tile, which memory
+ * delivers once and L2 to the others:
  *
  *     share of an operation = different addresses / programs
  *
- * An address that the arguments do not determine, a gathered one, counts as different in each program. */
+ * An address that the arguments do not determine, a gathered one, counts as different in each
+ * program. */
 #include "internal.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* How often loops and branches are executed.
  *
- * The bounds of loops and the conditions of branches are evaluated from the arguments of the launch, in a
- * sample of its programs. In a loop whose bounds are known, the counter has its mean value. What cannot be
- * evaluated is assumed: the trip count of which prices of layouts assume, both sides of a branch. */
+ * The bounds of loops and the conditions of branches are evaluated from the arguments of the
+ * launch, in a sample of its programs. In a loop whose bounds are known, the counter has its mean
+ * value. What cannot be evaluated is assumed: the trip count of which prices of layouts assume,
+ * both sides of a branch. */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -128,8 +129,8 @@ static void sample_program(sampling *s, const uint32_t program[3]) {
     sample(s, s->e->kernel->body, 1);
 }
 
-/* Spread over the grid by multiples of the golden ratio, so that no dimension is sampled at one place only; all
- * programs of a small grid. */
+/* Spread over the grid by multiples of the golden ratio, so that no dimension is sampled at one
+ * place only; all programs of a small grid. */
 static void sample_grid(sampling *s, const uint32_t grid[3]) {
     const uint64_t programs = (uint64_t)grid[0] * grid[1] * grid[2];
     const uint64_t samples = programs < MOST_SAMPLES ? programs : MOST_SAMPLES;

@@ -1,10 +1,10 @@
-/* The list of plans that the lowering executes. The plans of regions (operands of reductions and scans) are
- * copied, because they live as long as the lowering. */
+/* The list of plans that the lowering executes. The plans of regions (operands of reductions and
+ * scans) are copied, because they live as long as the lowering. */
 #include "executed_plans.h"
 
 #include <string.h>
 
-/* A new entry; NULL: nobody wants it. */
+/* A new entry; NULL: plans are not kept. */
 static lilac_lowered_plan *add(const lilac_lowering *l, lilac_lowered_kind kind) {
     lilac_lowered_plans *plans = l->options->plans;
     if (plans == NULL) {

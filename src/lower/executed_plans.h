@@ -1,5 +1,5 @@
-/* The plans that the lowering executes, for those who explain a kernel. Each function copies its plan, if the
- * options ask for plans, as one of the operation that is being lowered. */
+/* The plans that the lowering executes, for those who explain a kernel. Each function copies its
+ * plan, if the options ask for plans, as one of the operation that is being lowered. */
 #ifndef LILAC_LOWER_EXECUTED_PLANS_H
 #define LILAC_LOWER_EXECUTED_PLANS_H
 

@@ -14,19 +14,19 @@
  *
  * The windows of an operation's partitions are disjoint. Partitions of several operations, which
  * follow one another, share windows of their size. A window of at least a warpgroup begins at a
- * warpgroup. Windows without partitions fill the gaps, and the last warpgroup if numbers of registers
- * are requested: setmaxnreg is for whole warpgroups.
+ * warpgroup. Windows without partitions fill the gaps, and the last warpgroup if numbers of
+ * registers are requested: setmaxnreg is for whole warpgroups.
  *
  * Barriers of a region are named barriers of its warps. Thread numbers are those within the window.
  *
- * A captured scalar or descriptor is visible in all programs if the kernel's own body defines it: it is
- * a parameter, a constant or an allocation. What few operations compute from such values is computed again. Another
- * one is passed through shared memory in front of the
- * first barrier; a second barrier precedes D and P, which may use the same bytes.
+ * A captured scalar or descriptor is visible in all programs if the kernel's own body defines it:
+ * it is a parameter, a constant or an allocation. What few operations compute from such values is
+ * computed again. Another one is passed through shared memory in front of the first barrier; a
+ * second barrier precedes D and P, which may use the same bytes.
  *
- * Scratch memory of a window begins behind all that the programs before it use, so programs share no
- * bytes but those of allocations. The lifetime of an allocation that is live in any region covers the
- * whole operation (memory/place_buffers.c). */
+ * Scratch memory of a window begins behind all that the programs before it use, so programs share
+ * no bytes but those of allocations. The lifetime of an allocation that is live in any region
+ * covers the whole operation (memory/place_buffers.c). */
 #include "partitions.h"
 
 #include "coordinates.h"
@@ -265,8 +265,8 @@ static bool is_everywhere(const lilac_lowering *l, lilac_simt_value value) {
     return made != NULL && made->parent == l->kernel->body;
 }
 
-/* Is the value visible in all programs, or computed by few pure operations from such values? Those are executed
- * again. `left` counts them. */
+/* Is the value visible in all programs, or computed by few pure operations from such values? Those
+ * are executed again. `left` counts them. */
 static bool is_computed(const lilac_lowering *l, lilac_simt_value value, uint32_t *left) {
     const lilac_simt_instruction *made = definition(l, value);
     if (is_everywhere(l, value)) {
@@ -458,7 +458,8 @@ static void open_window(lilac_lowering *l, uint32_t number) {
     }
 }
 
-/* What the programs before computed is not visible in this one, and its scratch memory is its own. */
+/* What the programs before computed is not visible in this one, and its scratch memory is its own.
+ * */
 static void begin_window(lilac_lowering *l) {
     l->product_reads = NULL;
     l->scratch_floor = l->shared_bytes;

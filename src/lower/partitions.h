@@ -9,8 +9,8 @@
 bool lilac_lower_find_partitions(lilac_lowering *l);
 /* The warps of a block. */
 uint32_t lilac_lower_warps(const lilac_lowering *l);
-/* Lowers the function's body and its partitions. Returns the end of the function; NULL: an operation
- * was refused. */
+/* Lowers the function's body and its partitions. Returns the end of the function; NULL: an
+ * operation was refused. */
 const lilac_tile_op *lilac_lower_programs(lilac_lowering *l);
 
 #endif

@@ -3,8 +3,8 @@
  *     %trips = div_u (add %K, 63), 64        K = 4096, known     ──▶  64
  *     %first = mul %block.x, 128             program 3           ──▶  384
  *
- * A value is evaluated from its definition, once. Loads, results of loops and arguments of bodies are not
- * known, except for those that the caller sets. */
+ * A value is evaluated from its definition, once. Loads, results of loops and arguments of bodies
+ * are not known, except for those that the caller sets. */
 #include "internal.h"
 
 #include <string.h>

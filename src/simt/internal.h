@@ -93,8 +93,8 @@ static inline bool lilac_simt_completes_at_mbarrier(uint32_t code) {
     return code == LILAC_SIMT_OP_CP_BULK_LOAD || code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
 }
 
-/* The number of the operand that is the address of a bulk or tensor load's mbarrier: the last one, or
- * the one before the mask of a multicast. */
+/* The number of the operand that is the address of a bulk or tensor load's mbarrier: the last one,
+ * or the one before the mask of a multicast. */
 static inline uint32_t lilac_simt_mbarrier_operand(const lilac_simt_instruction *i) {
     return i->operand_count - 1u - i->payload.bulk.multicast;
 }
@@ -265,7 +265,8 @@ typedef struct lilac_simt_divisors {
     uint32_t count;
 } lilac_simt_divisors;
 
-/* A value that equals a division or remainder, computed by multiplications; 0: it is not expanded. */
+/* A value that equals a division or remainder, computed by multiplications; 0: it is not expanded.
+ * */
 lilac_simt_value lilac_simt_expand_division(lilac_simt_builder *b, const lilac_simt_instruction *i,
                                             lilac_simt_type type,
                                             const lilac_simt_divisors *divisors);

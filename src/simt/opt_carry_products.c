@@ -12,10 +12,11 @@
  *
  * This is strength reduction of induction variables. It is exact, since products and sums wrap
  * around. split_addresses leaves one such product for all copies of a tile, and ptxas would undo
- * its work: of b · f + i · f it makes (b + i) · f for each copy, in few registers, so that a product
- * waits for the copy that still reads them. It leaves carried values as they are. The counter may be
- * shifted, or converted to a wider integer. Constant factors stay. So do all products where the
- * registers of the sums, one for each copy, would spill or cost a resident block. */
+ * its work: of b · f + i · f it makes (b + i) · f for each copy, in few registers, so that a
+ * product waits for the copy that still reads them. It leaves carried values as they are. The
+ * counter may be shifted, or converted to a wider integer. Constant factors stay. So do all
+ * products where the registers of the sums, one for each copy, would spill or cost a resident
+ * block. */
 #include "internal.h"
 
 #include <string.h>

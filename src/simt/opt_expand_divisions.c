@@ -46,8 +46,8 @@ static ratio power_over(uint32_t width, uint64_t d) {
     return r;
 }
 
-/* The smallest shift for which the multiplier quotient + 1 is exact for 0 <= x <= most, d not a power
- * of two. False: the multiplier has more than `width` bits. */
+/* The smallest shift for which the multiplier quotient + 1 is exact for 0 <= x <= most, d not a
+ * power of two. False: the multiplier has more than `width` bits. */
 static bool find_unsigned(ratio *r, uint32_t *shift, uint32_t width, uint64_t d, uint64_t most) {
     *r = power_over(width, d);
     for (*shift = 0; *shift < width; ++*shift) {
@@ -114,7 +114,8 @@ static lilac_simt_value quotient_unsigned(const division *v, lilac_simt_value x,
         uint32_t even = (uint32_t)__builtin_ctzll(d);
         return quotient_unsigned(v, with(v, LILAC_SIMT_OP_SHR_U, x, even), d >> even);
     }
-    /* The multiplier is 2^width + c. x c / 2^width is `high`; the mean of x and high cannot overflow. */
+    /* The multiplier is 2^width + c. x c / 2^width is `high`; the mean of x and high cannot
+     * overflow. */
     r = power_over(v->width, d);
     for (shift = 0; low_bits(shift) < d; shift++) { /* up to 2^shift > d */
         double_ratio(&r, v->width, d);
@@ -203,8 +204,8 @@ static lilac_simt_value expand_constant(const division *v, lilac_simt_opcode cod
 
 /* The numbers of divisions by one value from which a common reciprocal is cheaper than the
  * assembler's sequences, which share the conversions of the divisor. In 32 bits those are 11
- * instructions and 9 for each division (13 signed), with a reciprocal 21 and 5 (10). In 64 bits each
- * is a call. */
+ * instructions and 9 for each division (13 signed), with a reciprocal 21 and 5 (10). In 64 bits
+ * each is a call. */
 enum { ENOUGH_UNSIGNED = 3, ENOUGH_SIGNED = 5, ENOUGH_WIDE = 2 };
 
 static lilac_simt_value magnitude(const division *v, lilac_simt_value x) {

@@ -20,7 +20,8 @@
  *     %w = mulwide_s %o, 2 : i64             →      %o = add %b, %v : i32
  *                                                   %w = mulwide_s %o, 2 : i64
  *
- * All of this is exact, since sums and products wrap around. A loop with one copy stays as it is. */
+ * All of this is exact, since sums and products wrap around. A loop with one copy stays as it is.
+ * */
 #include "internal.h"
 
 #include <string.h>

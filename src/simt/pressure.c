@@ -17,8 +17,8 @@
  * cache, so an assembler may issue them late at no cost. If the caller asks for that, such loads
  * are placed as pure instructions are, but never past a barrier, a loop or the next row of stores.
  *
- * The order of the text is of use, too: an assembler does not always find the better one, so the larger of both
- * estimates bounds the spills of a limit.
+ * The order of the text is of use, too: an assembler does not always find the better one, so the
+ * larger of both estimates bounds the spills of a limit.
  *
  * One backward walk over this order counts live words. A value takes the words of its type. These
  * take none: constants, parameters (constant bank), uniform integers (uniform registers), and

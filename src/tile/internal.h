@@ -142,15 +142,16 @@ bool tile_signature_check(lilac_tile_module *module, const lilac_tile_op *op);
 /* ---- operations ------------------------------------------------------------------------- */
 
 lilac_tile_opcode tile_opcode_find(const char *name, size_t length);
-/* The name nearest to one that is not found, or NULL. Not in the reader's files: its frames nest. */
+/* The name nearest to one that is not found, or NULL. Not in the reader's files: its frames nest.
+ * */
 const char *tile_opcode_nearest(const char *name, size_t length);
 lilac_tile_region *tile_region_create(lilac_tile_module *module, lilac_tile_function *function);
 /* Makes a detached block that tile_block_insert puts at the end of a region, after `last`. */
 lilac_tile_block *tile_block_create(lilac_tile_module *module);
 /* The first operands of scf.for and of scf.condition that are passed on. */
 enum { TILE_FOR_INITS = 3, TILE_CONDITION_PASSED = 1 };
-/* Of ttg.warp_specialize: a block has 16 barriers, one for each partition, one for the default region and
- * one for all. */
+/* Of ttg.warp_specialize: a block has 16 barriers, one for each partition, one for the default
+ * region and one for all. */
 enum { TILE_MOST_PARTITIONS = 14, TILE_MOST_REGIONS = 1 + TILE_MOST_PARTITIONS };
 /* Enters an operand into the list of uses of a value. */
 void tile_use_link(lilac_tile_use *use, lilac_tile_value *value);
@@ -355,6 +356,8 @@ bool tile_define_value(tile_reader *reader, lilac_name name, lilac_position posi
                        lilac_tile_value *value, uint32_t count);
 bool tile_check_operand(tile_reader *reader, const tile_draft *draft, uint32_t index,
                         const lilac_tile_type *type);
+/* : (types) -> types, of operands that are read, and of the results. */
+bool tile_read_types_of_operation(tile_reader *reader, tile_draft *draft);
 /* { blocks }. `entry`: a first block that exists already with its arguments, or NULL. */
 bool tile_read_region(tile_reader *reader, lilac_tile_region *region, lilac_tile_block *entry);
 void tile_scope_open(tile_reader *reader, uint32_t *mark);

@@ -167,6 +167,32 @@ static bool read_generic_successors(tile_reader *reader, tile_draft *draft) {
     return lilac_scanner_expect(scan, ']');
 }
 
+bool tile_read_types_of_operation(tile_reader *reader, tile_draft *draft) {
+    lilac_scanner *scan = &reader->scan;
+    tile_type_list types = {0};
+    if (!lilac_scanner_expect(scan, ':')) {
+        return false;
+    }
+    lilac_position position = lilac_scanner_position(scan);
+    if (!tile_read_parenthesized_types(reader, &types)) {
+        return false;
+    }
+    if (types.count != draft->operands.count) {
+        return tile_fail(reader, position, "count-mismatch", "%u types for %u operands",
+                         types.count, draft->operands.count);
+    }
+    for (uint32_t i = 0; i < types.count; i++) {
+        if (!tile_check_operand(reader, draft, i, types.list[i])) {
+            return false;
+        }
+    }
+    if (scan->kind != LILAC_TOKEN_ARROW) {
+        return lilac_scanner_expected(scan, "'->'");
+    }
+    lilac_scanner_next(scan);
+    return tile_read_function_results(reader, &draft->results);
+}
+
 /* (%a, %b)[^b] <{…}> ({…}) {…} : (types) -> types */
 static bool read_generic(tile_reader *reader, tile_draft *draft) {
     lilac_scanner *scan = &reader->scan;
@@ -193,28 +219,7 @@ static bool read_generic(tile_reader *reader, tile_draft *draft) {
         }
         tile_attribute_append(reader->module->arena, &draft->attributes, &more.list[i]);
     }
-    tile_type_list types = {0};
-    if (!lilac_scanner_expect(scan, ':')) {
-        return false;
-    }
-    position = lilac_scanner_position(scan);
-    if (!tile_read_parenthesized_types(reader, &types)) {
-        return false;
-    }
-    if (types.count != draft->operands.count) {
-        return tile_fail(reader, position, "count-mismatch", "%u types for %u operands",
-                         types.count, draft->operands.count);
-    }
-    for (uint32_t i = 0; i < types.count; i++) {
-        if (!tile_check_operand(reader, draft, i, types.list[i])) {
-            return false;
-        }
-    }
-    if (scan->kind != LILAC_TOKEN_ARROW) {
-        return lilac_scanner_expected(scan, "'->'");
-    }
-    lilac_scanner_next(scan);
-    return tile_read_function_results(reader, &draft->results);
+    return tile_read_types_of_operation(reader, draft);
 }
 
 /* Loops and conditionals that give nothing are written without their scf.yield. */

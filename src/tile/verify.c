@@ -335,7 +335,8 @@ static bool check_map_ends(tile_verifier *verifier, const lilac_tile_region *reg
     return true;
 }
 
-/* Regions of operations have one block with the terminator of the operation; scf.if may lack an else. */
+/* Regions of operations have one block with the terminator of the operation; scf.if may lack an
+ * else. */
 static bool check_regions(tile_verifier *verifier, const lilac_tile_op *op) {
     for (uint32_t r = 0; r < op->region_count; r++) {
         const lilac_tile_block *block = op->regions[r]->first;

@@ -8,10 +8,10 @@
  *     ttg.warp_return
  *   } : (!tt.ptr<f16>, !ttg.memdesc<…>) -> f32
  *
- * Region 0 is the default region, which the warps of the kernel execute. Region 1 + k is partition k,
- * which `partitionNumWarps[k]` further warps execute at the same time. Partitions see their arguments,
- * which have the values of the operands, and nothing else from outside. The operation ends when all
- * regions have ended.
+ * Region 0 is the default region, which the warps of the kernel execute. Region 1 + k is partition
+ * k, which `partitionNumWarps[k]` further warps execute at the same time. Partitions see their
+ * arguments, which have the values of the operands, and nothing else from outside. The operation
+ * ends when all regions have ended.
  */
 #include "verify.h"
 
@@ -208,28 +208,7 @@ bool tile_read_warp_specialize(tile_reader *reader, tile_draft *draft) {
                                 .type = lilac_tile_scalar(reader->module, LILAC_I32),
                                 .count = count,
                                 .integers = copy});
-    tile_type_list types = {0};
-    if (!lilac_scanner_expect(scan, ':')) {
-        return false;
-    }
-    lilac_position position = lilac_scanner_position(scan);
-    if (!tile_read_parenthesized_types(reader, &types)) {
-        return false;
-    }
-    if (types.count != draft->operands.count) {
-        return tile_fail(reader, position, "count-mismatch", "%u types for %u operands",
-                         types.count, draft->operands.count);
-    }
-    for (uint32_t i = 0; i < types.count; i++) {
-        if (!tile_check_operand(reader, draft, i, types.list[i])) {
-            return false;
-        }
-    }
-    if (scan->kind != LILAC_TOKEN_ARROW) {
-        return lilac_scanner_expected(scan, "'->'");
-    }
-    lilac_scanner_next(scan);
-    return tile_read_function_results(reader, &draft->results);
+    return tile_read_types_of_operation(reader, draft);
 }
 
 /* ---- printing ----------------------------------------------------------------------------- */

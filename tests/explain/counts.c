@@ -2,10 +2,8 @@
  *
  * The simulator counts by instruction, and each instruction has the number of its operation. Its counts are
  * divided by its executions. An access whose mask is false in some threads has fewer than the explanation says. */
-#include "support/random_programs.h"
-#include "support/test.h"
+#include "support/samples.h"
 
-#include <dirent.h>
 #include <lilac/explain.h>
 #include <math.h>
 #include <stdio.h>
@@ -185,61 +183,24 @@ static void check_program(tally *t, const program *p, const char *name) {
     lilac_context_destroy(context);
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(a, b);
-}
-
-/* A number of a file, from the samples' index. */
-static uint32_t number_of(const char *index, const char *name, const char *key, uint32_t usual) {
-    const char *line = strstr(index, name);
-    const char *number = line != NULL ? strstr(line, key) : NULL;
-    return number != NULL ? (uint32_t)strtoul(number + strlen(key), NULL, 10) : usual;
-}
-
 static void samples(void **state) {
     (void)state;
-    static char names[1024][256];
-    static const char folder[] = LILAC_TEST_DATA "/ttir";
-    const char *one = getenv("LILAC_TEST_SAMPLE");
-    char *index = read_data("ttir/index.jsonl", NULL);
-    uint32_t count = 0;
+    static sample_list list;
     tally t = {0};
-    DIR *directory = opendir(folder);
-    assert_non_null(directory);
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        const size_t length = strlen(entry->d_name);
-        if (length > 5 && length < 256 && strcmp(entry->d_name + length - 5, ".ttir") == 0 &&
-            count < 1024) {
-            memcpy(names[count++], entry->d_name, length + 1);
-        }
-    }
-    closedir(directory);
-    qsort(names, count, sizeof *names, by_name);
-    for (uint32_t i = 0; i < count; i++) {
-        char path[1024];
-        snprintf(path, sizeof path, "%s/%.255s", folder, names[i]);
-        size_t length;
-        char *text = one == NULL || strstr(names[i], one) != NULL ? read_file(path, &length) : NULL;
+    sample_list_open(&list);
+    for (uint32_t i = 0; i < list.count; i++) {
         program p;
-        if (text == NULL) {
-            continue;
-        }
-        if (program_of_text(&p, text, length, number_of(index, names[i], "\"num_warps\": ", 4),
-                            1 << 16)) {
-            p.blocks = number_of(index, names[i], "\"num_ctas\": ", 1);
-            p.data_seed = i + 1;
-            p.plain_data = true;
+        if (sample_read(&list, i, &p)) {
             p.stages = 1 + i % 4;
-            check_program(&t, &p, names[i]);
+            check_program(&t, &p, list.names[i]);
         }
         program_clear(&p);
-        free(text);
     }
-    free(index);
+    sample_list_close(&list);
     print_message("%u kernels, %u of %u operations compared, %u rows masked, %u wrong\n", t.kernels,
                   t.compared, t.operations, t.masked, t.wrong);
     assert_int_equal(t.wrong, 0);
-    assert_true(one != NULL || t.kernels > 500);
+    assert_true(list.one != NULL || t.kernels > 500);
 }
 
 int main(void) {

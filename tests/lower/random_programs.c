@@ -7,10 +7,7 @@
  * printed. Operations that the compiler refuses as not supported are counted by name. */
 #define _POSIX_C_SOURCE 200809L
 
-#include "support/random_programs.h"
-#include "support/test.h"
-
-#include <dirent.h>
+#include "support/samples.h"
 
 enum { MOST_REASONS = 200, MOST_OPERATIONS = 32 };
 
@@ -343,69 +340,30 @@ static void arg_max(void **state) {
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(a, b);
-}
-
-/* A number of a file, from the samples' index. */
-static uint32_t number_of(const char *index, const char *name, const char *key, uint32_t usual) {
-    const char *line = strstr(index, name);
-    const char *number = line != NULL ? strstr(line, key) : NULL;
-    return number != NULL ? (uint32_t)strtoul(number + strlen(key), NULL, 10) : usual;
-}
-
 static void samples(void **state) {
     (void)state;
-    static char names[1024][256];
-    static const char folder[] = LILAC_TEST_DATA "/ttir";
-    uint32_t count = 0, complaints = 0;
+    static sample_list list;
+    uint32_t complaints = 0;
     tally t = {0};
-    char path[1024];
-    DIR *directory = opendir(folder);
-    assert_non_null(directory);
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        size_t length = strlen(entry->d_name);
-        if (length > 5 && length < 256 && strcmp(entry->d_name + length - 5, ".ttir") == 0 &&
-            count < 1024) {
-            memcpy(names[count++], entry->d_name, length + 1);
-        }
-    }
-    closedir(directory);
-    qsort(names, count, sizeof *names, by_name);
-    char *index = read_data("ttir/index.jsonl", NULL);
-    const char *one = getenv("LILAC_TEST_SAMPLE");
-    uint32_t step = programs_to_try(10) >= 10 ? 1 : 5;
-    for (uint32_t i = 0; i < count; i += step) {
-        if (one != NULL && strstr(names[i], one) == NULL) {
-            continue;
-        }
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        size_t length = 0;
-        char *text = read_file(path, &length);
-        assert_non_null(text);
+    sample_list_open(&list);
+    const uint32_t step = programs_to_try(10) >= 10 ? 1 : 5;
+    for (uint32_t i = 0; i < list.count; i += step) {
         program p;
-        const bool is_program =
-            program_of_text(&p, text, length,
-                            number_of(index, names[i], "\"num_warps\": ", 4), 1 << 16);
-        p.blocks = number_of(index, names[i], "\"num_ctas\": ", 1);
-        free(text);
-        if (!is_program) {
+        if (!sample_read(&list, i, &p)) {
             program_clear(&p);
             continue;
         }
-        p.data_seed = i + 1;
-        p.plain_data = true;
         program_comparison j = program_check(&p, lilac_text_get(&p.text));
         note(&t, &j);
-        if (failed(&j) || one != NULL) {
-            print_message("%s: %s\n", names[i], j.why);
+        if (failed(&j) || list.one != NULL) {
+            print_message("%s: %s\n", list.names[i], j.why);
         }
         if (failed(&j) && complaints++ < 3) {
-            complain(&p, &j, names[i]);
+            complain(&p, &j, list.names[i]);
         }
         program_clear(&p);
     }
-    free(index);
+    sample_list_close(&list);
     report(&t, "samples");
     assert_int_equal(t.outcomes[PROGRAM_WRONG] + t.outcomes[PROGRAM_BROKEN], 0);
 }

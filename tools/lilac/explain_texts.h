@@ -1,4 +1,5 @@
-/* The contents of the files that the locations of a kernel name; the command and the Python package read them. */
+/* The contents of the files that the locations of a kernel name; the command and the Python package
+ * read them. */
 #ifndef LILAC_EXPLAIN_TEXTS_H
 #define LILAC_EXPLAIN_TEXTS_H
 

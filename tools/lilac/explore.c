@@ -80,7 +80,8 @@ static const char *base_name(const char *path) {
     return slash == NULL ? path : slash + 1;
 }
 
-/* The file of the first kernel's location, if it exists: as it is named, or beside the kernel's file. */
+/* The file of the first kernel's location, if it exists: as it is named, or beside the kernel's
+ * file. */
 static void put_sources(lilac_text *out, const explore_job *job,
                         const lilac_compilation *compilation) {
     lilac_name name;
@@ -140,7 +141,8 @@ static void put_kernel(lilac_text *out, const explore_job *job, const lilac_text
     lilac_text_clear(&tile);
 }
 
-/* Puts the kernel into the page. In JSON, "</" may be written "<\/", which does not end a script. */
+/* Puts the kernel into the page. In JSON, "</" may be written "<\/", which does not end a script.
+ * */
 static bool put_page(lilac_text *out, const lilac_text *page, const char *path,
                      const lilac_text *kernel) {
     const char *text = lilac_text_get(page), *place = strstr(text, KERNEL_PLACE);

@@ -21,10 +21,10 @@
  *     }
  *     ttg.async_wait {num = 0}
  *
- * Each iteration commits one group, also one whose iteration does not exist: then the number of groups
- * in a wait is a constant. No iteration is peeled behind the loop. The comparisons of the remaining
- * distance are unsigned: %u - %i is exact where %i < %u. What the copies need is cloned from the body,
- * with carried values of its own that are D iterations ahead. */
+ * Each iteration commits one group, also one whose iteration does not exist: then the number of
+ * groups in a wait is a constant. No iteration is peeled behind the loop. The comparisons of the
+ * remaining distance are unsigned: %u - %i is exact where %i < %u. What the copies need is cloned
+ * from the body, with carried values of its own that are D iterations ahead. */
 #include "pipeline/pipeline.h"
 
 typedef pipeline_rewriting rewriting;
@@ -349,8 +349,8 @@ static void start_early_loads(rewriting *r, lilac_tile_value *left, uint32_t fir
     }
 }
 
-/* The copies for iteration i + D, before `place`; `slot` is i mod B. The carried values from `first`
- * on are those of iteration i + D, then the results of early loads. */
+/* The copies for iteration i + D, before `place`; `slot` is i mod B. The carried values from
+ * `first` on are those of iteration i + D, then the results of early loads. */
 static void start_next_copies(rewriting *r, lilac_tile_value *slot, uint32_t first,
                               lilac_tile_op *place) {
     const pipeline *p = r->p;
@@ -431,7 +431,8 @@ static void rewrite_body(rewriting *r) {
     }
     lilac_tile_op *products = lilac_pipeline_start_products(p);
     lilac_tile_op *start = first_product(p);
-    /* the wait for a tensor copy is no barrier, so that copies behind the first product would need one */
+    /* the wait for a tensor copy is no barrier, so that copies behind the first product would need
+     * one */
     const bool overlapped = !p->in_flight && start != NULL && p->box_count == 0 && !p->copies_last;
     lilac_tile_op *place = first;
     if (p->copies_last) {

@@ -6,10 +6,11 @@
  *     wgmma.commit
  *     wgmma.wait        unless the operation is asynchronous; ttng.warp_group_dot_wait follows then
  *
- * A limit of the terms that wgmma may add (lilac_engine_imprecise_terms) divides the steps into groups;
- * each sum of a block starts from 0, is waited for, and is added to the accumulators.
+ * A limit of the terms that wgmma may add (lilac_engine_imprecise_terms) divides the steps into
+ * groups; each sum of a block starts from 0, is waited for, and is added to the accumulators.
  *
- * What ordinary stores wrote must be visible to the async proxy: ttng.fence_async_shared after them. */
+ * What ordinary stores wrote must be visible to the async proxy: ttng.fence_async_shared after
+ * them. */
 #include "executed_plans.h"
 #include "matrix/fragments.h"
 #include "memory/descriptor.h"
@@ -42,9 +43,9 @@ typedef struct product {
 
 /* ---- operands in shared memory -------------------------------------------------------------- */
 
-/* Has an earlier product read an operand at this address, and has this one A in registers? ptxas of CUDA 12.8
- * computes the descriptors of two such products from one sum, and reads a uniform register that nothing
- * wrote. */
+/* Has an earlier product read an operand at this address, and has this one A in registers? ptxas of
+ * CUDA 12.8 computes the descriptors of two such products from one sum, and reads a uniform
+ * register that nothing wrote. */
 static bool is_read_again(const product *p, lilac_simt_value address) {
     lilac_lowering *l = p->dot.l;
     const lilac_lower_read *read = l->product_reads;
@@ -136,8 +137,8 @@ static lilac_simt_value descriptor_of(const product *p, uint32_t operand, uint64
 
 /* ---- the instructions ------------------------------------------------------------------------ */
 
-/* The registers of A of one block and one step. Ordinary instructions compute them, so they are built
- * in front of wgmma.fence. */
+/* The registers of A of one block and one step. Ordinary instructions compute them, so they are
+ * built in front of wgmma.fence. */
 static bool read_words(const product *p, uint32_t base, uint32_t step, lilac_simt_value *words) {
     const lilac_lower_dot *dot = &p->dot;
     const uint64_t row =

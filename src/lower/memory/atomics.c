@@ -3,9 +3,9 @@
  *   tt.atomic_rmw   one of the threads that hold an element executes the instruction
  *   tt.atomic_cas   thread 0 executes it for a scalar
  *
- * If the result is used, the other holders of the element receive it, those in other blocks of the cluster
- * from the memory of the block whose thread executed the instruction. Consecutive floats are
- * added by one instruction: 2 or 4 f32, or 2, 4 or 8 f16 or bf16 as pairs; at most 16 bytes.
+ * If the result is used, the other holders of the element receive it, those in other blocks of the
+ * cluster from the memory of the block whose thread executed the instruction. Consecutive floats
+ * are added by one instruction: 2 or 4 f32, or 2, 4 or 8 f16 or bf16 as pairs; at most 16 bytes.
  *
  * Devices without additions of bf16 (before sm_90) compare and swap one element, or a pair as a
  * word:
@@ -21,10 +21,10 @@
  * old value. A swap of 16 bits leaves the other half of its word unchanged: ptxas builds a loop
  * of swaps of the word.
  *
- * A barrier of the block, or of the cluster, precedes a scalar operation with release order, so that it
- * releases the earlier writes of every thread. The result of one with acquire order reaches the other threads
- * through a barrier in any case. An operation on a tensor orders only the accesses of the thread
- * that executes it. */
+ * A barrier of the block, or of the cluster, precedes a scalar operation with release order, so
+ * that it releases the earlier writes of every thread. The result of one with acquire order reaches
+ * the other threads through a barrier in any case. An operation on a tensor orders only the
+ * accesses of the thread that executes it. */
 #include "collective/region.h"
 #include "control.h"
 #include "executed_plans.h"

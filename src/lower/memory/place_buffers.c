@@ -170,7 +170,8 @@ static void find_lifetimes(placing *p) {
     }
 }
 
-/* The regions of ttg.warp_specialize execute at the same time: what is live in one is live in all. */
+/* The regions of ttg.warp_specialize execute at the same time: what is live in one is live in all.
+ * */
 static void extend_to_partitions(placing *p, const lilac_tile_block *block) {
     for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
         if (op->code != LILAC_TILE_OP_TTG_WARP_SPECIALIZE) {
@@ -281,8 +282,8 @@ static bool check_loops(placing *p) {
 
 /* ---- places -------------------------------------------------------------------------------- */
 
-/* Matrix instructions and tensor copies swizzle addresses, with a pattern of at most SWIZZLE_PATTERN
- * bytes. */
+/* Matrix instructions and tensor copies swizzle addresses, with a pattern of at most
+ * SWIZZLE_PATTERN bytes. */
 static uint64_t alignment_of(const lilac_lower_buffer *buffer) {
     enum { SWIZZLE_PATTERN = 1024 };
     const lilac_encoding *encoding = buffer->op->results[0].type->encoding;

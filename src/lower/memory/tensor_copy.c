@@ -18,8 +18,9 @@
  * to the memory. What threads have written there is visible to stores behind a
  * ttng.fence_async_shared, which precedes the barrier.
  *
- * The map's descriptor is a parameter of the kernel, or in scratch memory (tensor_map.c). The memory must have the layout that copies of
- * its blocks access: #ttg.nvmma_shared with the swizzle of lilac_engine_box. */
+ * The map's descriptor is a parameter of the kernel, or in scratch memory (tensor_map.c). The
+ * memory must have the layout that copies of its blocks access: #ttg.nvmma_shared with the swizzle
+ * of lilac_engine_box. */
 #include "memory/descriptor.h"
 #include "memory/memory_type.h"
 #include "operations.h"
@@ -241,9 +242,9 @@ static bool find_offset(const block_copy *b, const int64_t *element, uint64_t *o
     return lilac_lower_memory_offset(b->memory->layout, coordinates, offset, &why);
 }
 
-/* Does each box of the memory have the places that a copy of it accesses? With the boxes' numbers of
- * elements powers of two, this is a matter of the unit vectors: those within a box are at the swizzled
- * number of the element, the others at multiples of a box. */
+/* Does each box of the memory have the places that a copy of it accesses? With the boxes' numbers
+ * of elements powers of two, this is a matter of the unit vectors: those within a box are at the
+ * swizzled number of the element, the others at multiples of a box. */
 static bool has_boxes(const block_copy *b) {
     const uint32_t bytes = lilac_tile_element_bits(b->block) / 8;
     const lilac_tensor_swizzle swizzle = lilac_tensor_swizzle_of(b->box.swizzle_bytes);

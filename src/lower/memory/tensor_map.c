@@ -7,8 +7,8 @@
  *     tensormap_fenceproxy_acquire tensor_map.acquire of the first warp, whose first thread starts all
  *                                  tensor copies
  *
- * What is known when the kernel is compiled must be constants: box, element strides, which are 1, and
- * the attributes. */
+ * What is known when the kernel is compiled must be constants: box, element strides, which are 1,
+ * and the attributes. */
 #include "lower_internal.h"
 #include "memory/shared_access.h"
 #include "operations.h"
@@ -23,7 +23,8 @@ static bool is_map_operation(const lilac_tile_op *op) {
            op->code == LILAC_TILE_OP_TTNG_REINTERPRET_TENSOR_DESCRIPTOR;
 }
 
-/* A use of the pointer, or of an argument that captures it, by another operation; NULL: there is none. */
+/* A use of the pointer, or of an argument that captures it, by another operation; NULL: there is
+ * none. */
 static const lilac_tile_op *other_use(const lilac_tile_value *pointer) {
     for (const lilac_tile_use *use = pointer->uses; use != NULL; use = use->next) {
         const lilac_tile_op *op = use->op, *other = NULL;

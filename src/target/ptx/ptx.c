@@ -168,8 +168,8 @@ static void schedule_barrier(lilac_ptx_emitter *e, const lilac_simt_instruction 
     lilac_ptx_schedule_barrier(e);
 }
 
-/* The function that writes an operation. lilac_ptx_arithmetic writes the pure operations that have no
- * row, and refuses those that its own table lacks. */
+/* The function that writes an operation. lilac_ptx_arithmetic writes the pure operations that have
+ * no row, and refuses those that its own table lacks. */
 static writer *const writers[LILAC_SIMT_OP_COUNT] = {
     /* clang-format off */
     [LILAC_SIMT_OP_CONST] =                    constant,
@@ -498,8 +498,8 @@ static bool has_swizzles(const lilac_simt_body *body) {
     return false;
 }
 
-/* The alignment of shared memory, which all kernels of the module share: 1024 bytes, the period of the
- * widest swizzle, when wgmma or tensor copies address it. */
+/* The alignment of shared memory, which all kernels of the module share: 1024 bytes, the period of
+ * the widest swizzle, when wgmma or tensor copies address it. */
 static uint32_t shared_alignment(const lilac_simt_module *module) {
     for (const lilac_simt_kernel *k = module->kernels; k != NULL; k = k->next) {
         if (has_swizzles(k->body)) {

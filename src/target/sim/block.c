@@ -1,7 +1,7 @@
 /* Clusters in execution: their storage, the turns of their agents, and their barriers.
  *
- * An agent is a block, or one warp program of a block. A turn executes an agent (control.c) until it
- * waits or ends, or until its turn in a loop is over. */
+ * An agent is a block, or one warp program of a block. A turn executes an agent (control.c) until
+ * it waits or ends, or until its turn in a loop is over. */
 #include "multiply.h"
 #include "steps.h"
 #include "wgmma.h"

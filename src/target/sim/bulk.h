@@ -87,7 +87,8 @@ LILAC_MUST_USE bool lilac_sim_bulks_end(struct lilac_sim_worker *worker);
 /* The oldest load of the cluster completes. False: there is none, or a trap (worker->trap.kind). */
 bool lilac_sim_bulk_land(struct lilac_sim_worker *worker);
 
-/* The step of the incomplete load into one of the bytes, or NULL; the first such byte, and the warp. */
+/* The step of the incomplete load into one of the bytes, or NULL; the first such byte, and the
+ * warp. */
 const lilac_sim_step *lilac_sim_bulk_find_loading(const struct lilac_sim_worker *worker,
                                                   uint64_t at, uint32_t size, uint64_t *byte,
                                                   uint32_t *warp);
@@ -103,8 +104,8 @@ void lilac_sim_bulk_find_global(struct lilac_sim_worker *worker, const lilac_sim
 /* The blocks into which a thread of the block in execution copies, bit k for rank k; 0: a trap. */
 uint32_t lilac_sim_multicast_blocks(struct lilac_sim_worker *worker, const lilac_sim_step *step,
                                     uint32_t thread);
-/* Reports a destination that may not have begun or has ended, and an mbarrier.init there that is not
- * ordered before. The copy has its places in shared memory. */
+/* Reports a destination that may not have begun or has ended, and an mbarrier.init there that is
+ * not ordered before. The copy has its places in shared memory. */
 void lilac_sim_multicast_account(struct lilac_sim_worker *worker, const lilac_sim_bulk *copy);
 
 /* ---- made_maps.c ------------------------------------------------------------------------------ */
@@ -125,8 +126,8 @@ bool lilac_sim_is_tensor_copy(const lilac_simt_instruction *instruction);
 /* Has a tensor copy with this number of coordinates a meaning for the map? */
 bool lilac_sim_can_copy(const lilac_simt_instruction *instruction, const lilac_tensor_map *map,
                         uint32_t coordinates);
-/* The map of a tensor copy that is an argument, or NULL; whether the copy can use it. False: an error,
- * `tensor-map`. */
+/* The map of a tensor copy that is an argument, or NULL; whether the copy can use it. False: an
+ * error, `tensor-map`. */
 const lilac_tensor_map *lilac_sim_map_of(const lilac_sim_launch *launch,
                                          const lilac_simt_instruction *instruction);
 LILAC_MUST_USE bool lilac_sim_check_tensor_copy(lilac_context *context,

@@ -10,51 +10,14 @@ typedef struct counter_name {
     bool finding; /* not 0: something is wrong */
 } counter_name;
 
-#define COUNTER(field)                                                                             \
-    { #field, offsetof(lilac_sim_counters, field), false }
-#define FINDING(field)                                                                             \
-    { #field, offsetof(lilac_sim_counters, field), true }
-
 static const counter_name names[] = {
-    COUNTER(blocks),
-    COUNTER(instructions),
-    COUNTER(global_loads),
-    COUNTER(global_stores),
-    COUNTER(global_load_sectors),
-    COUNTER(global_store_sectors),
-    COUNTER(global_load_bytes),
-    COUNTER(global_store_bytes),
-    COUNTER(shared_loads),
-    COUNTER(shared_stores),
-    COUNTER(shared_load_wavefronts),
-    COUNTER(shared_store_wavefronts),
-    COUNTER(shared_load_bytes),
-    COUNTER(shared_store_bytes),
-    COUNTER(matrix_loads),
-    COUNTER(matrix_stores),
-    COUNTER(cluster_loads),
-    COUNTER(cluster_stores),
-    COUNTER(async_copies),
-    COUNTER(async_sectors),
-    COUNTER(async_wavefronts),
-    COUNTER(async_bytes),
-    COUNTER(bulk_copies),
-    COUNTER(bulk_bytes),
-    COUNTER(mmas),
-    COUNTER(wgmmas),
-    COUNTER(wgmma_cycles),
-    COUNTER(wgmma_bytes),
-    COUNTER(shuffles),
-    COUNTER(votes),
-    COUNTER(selects),
-    COUNTER(permutes),
-    COUNTER(barriers),
-    COUNTER(warp_barriers),
-    COUNTER(group_barriers),
-    COUNTER(cluster_barriers),
-    COUNTER(atomics),
-    FINDING(races),
-    FINDING(uninitialised_reads),
+#define COUNTER(field)   {#field, offsetof(lilac_sim_counters, field), false},
+#define SIMULATED(field) COUNTER(field)
+#define FINDING(field)   {#field, offsetof(lilac_sim_counters, field), true},
+#include <lilac/simt_counters.def>
+#undef COUNTER
+#undef SIMULATED
+#undef FINDING
 };
 enum { NAMES = sizeof names / sizeof *names };
 

@@ -10,12 +10,19 @@ from .operands import KINDS, matrix, multiplied, tile_of, tiles, together
 from .schedules import PROCESSORS
 
 
+def prefix(specialize):
+    """Of the names of cases whose loops ask for warp specialisation."""
+    return "ws_" if specialize else ""
+
+
 @triton.jit
-def described_matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TRANSPOSED: tl.constexpr):
-    """Three descriptors of the host; TRANSPOSED: that of B is of N × K."""
+def described_matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TRANSPOSED: tl.constexpr,
+                     SPECIALIZE: tl.constexpr):
+    """Three descriptors of the host; TRANSPOSED: that of B is of N × K. SPECIALIZE: the loop asks for warps of its
+    copies."""
     row, column = tile_of(tl.program_id(0), M, N, BM, BN, 8)
     total = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, K, BK):
+    for k in tl.range(0, K, BK, warp_specialize=SPECIALIZE):
         left = a.load([row * BM, k])
         if TRANSPOSED:
             right = b.load([column * BN, k]).T
@@ -25,7 +32,7 @@ def described_matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: t
     c.store([row * BM, column * BN], total.to(c.dtype))
 
 
-def described_case(kind, layout, M, N, K, tile=(128, 256, 64), num_warps=8, num_stages=3):
+def described_case(kind, layout, M, N, K, tile=(128, 256, 64), num_warps=8, num_stages=3, specialize=False):
     known, (BM, BN, BK) = KINDS[kind], tile
     shape, block = ((K, N), (BK, BN)) if layout == "N" else ((N, K), (BN, BK))
     right = Buffer(shape, known.dtype, block=block)
@@ -33,19 +40,22 @@ def described_case(kind, layout, M, N, K, tile=(128, 256, 64), num_warps=8, num_
                     [Buffer((M, K), known.dtype, block=(BM, BK)), right,
                      Buffer((M, N), known.out, output=True, block=(BM, BN)),
                      M, N, K],
-                    BM=BM, BN=BN, BK=BK, TRANSPOSED=layout == "T", num_warps=num_warps, num_stages=num_stages)
-    return Case(f"described_matmul_{kind}_N{layout}_{M}x{N}x{K}", "descriptors", launch,
+                    BM=BM, BN=BN, BK=BK, TRANSPOSED=layout == "T", SPECIALIZE=specialize, num_warps=num_warps,
+                    num_stages=num_stages)
+    return Case(f"{prefix(specialize)}described_matmul_{kind}_N{layout}_{M}x{N}x{K}", "descriptors", launch,
                 lambda a: a.a @ matrix(a.b, layout),
                 operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K))
 
 
 @triton.jit
-def made_descriptors(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PROGRAMS: tl.constexpr):
+def made_descriptors(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PROGRAMS: tl.constexpr,
+                     SPECIALIZE: tl.constexpr):
     """A persistent kernel that makes its descriptors."""
     a_tiles = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
     b_tiles = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
     c_tiles = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
-    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), PROGRAMS, flatten=True):
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * tl.cdiv(N, BN), PROGRAMS, flatten=True,
+                         warp_specialize=SPECIALIZE):
         row, column = tile_of(tile, M, N, BM, BN, 8)
         total = tl.zeros((BM, BN), dtype=tl.float32)
         for k in range(0, tl.cdiv(K, BK)):
@@ -63,15 +73,15 @@ class WithScratch(Launch):
         super().make(seed, device)
 
 
-def made_case(kind, M, N, K, tile=(128, 256, 64), num_warps=8, num_stages=3, programs=PROCESSORS):
+def made_case(kind, M, N, K, tile=(128, 256, 64), num_warps=8, num_stages=3, programs=PROCESSORS, specialize=False):
     known, programs = KINDS[kind], min(programs, tiles(M, N, tile))
     launch = WithScratch(made_descriptors, programs,
                          [Buffer((M, K), known.dtype), Buffer((N, K), known.dtype),
                           Buffer((M, N), known.out, output=True),
                           M, N, K],
-                         BM=tile[0], BN=tile[1], BK=tile[2], PROGRAMS=programs, num_warps=num_warps,
-                         num_stages=num_stages)
-    return Case(f"made_descriptors_{kind}_{M}x{N}x{K}", "descriptors", launch, lambda a: a.a @ a.b.T,
+                         BM=tile[0], BN=tile[1], BK=tile[2], PROGRAMS=programs, SPECIALIZE=specialize,
+                         num_warps=num_warps, num_stages=num_stages)
+    return Case(f"{prefix(specialize)}made_descriptors_{kind}_{M}x{N}x{K}", "descriptors", launch, lambda a: a.a @ a.b.T,
                 operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K))
 
 
@@ -145,4 +155,5 @@ def small():
     return [
         described_case("f16", "N", 64, 64, 64, **tile), described_case("bf16", "T", 40, 72, 80, **tile),
         described_case("f8e4m3", "T", 64, 64, 64, **tile), made_case("f16", 96, 64, 64, programs=2, **tile),
+        made_case("f16", 192, 128, 128, programs=2, tile=(64, 64, 32), num_warps=4, specialize=True),
         attention_case("f16", 2, 64, 32, True, tile=(32, 32), num_warps=4)]
