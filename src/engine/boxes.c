@@ -208,3 +208,12 @@ void lilac_box_wait(const lilac_emitter *e, lilac_tile_value *barrier, lilac_til
     lilac_tile_value *operands[2] = {barrier, parity};
     (void)lilac_emit(e, LILAC_TILE_OP_TTNG_WAIT_BARRIER, NULL, 2, operands);
 }
+
+lilac_tile_value *lilac_box_next_parity(const lilac_emitter *e, lilac_tile_value *parity,
+                                        lilac_tile_value *next_slot) {
+    lilac_tile_value *begins =
+        lilac_emit_compare(e, "eq", next_slot, lilac_emit_integer(e, next_slot->type, 0));
+    lilac_tile_value *other = lilac_emit_binary(e, LILAC_TILE_OP_ARITH_XORI, parity,
+                                                lilac_emit_integer(e, parity->type, 1));
+    return lilac_emit_select(e, begins, other, parity);
+}

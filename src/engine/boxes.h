@@ -49,5 +49,8 @@ void lilac_box_fence(const lilac_emitter *e);
 void lilac_box_wait_for_stores(const lilac_emitter *e, bool written);
 /* Waits until the phase of that parity (i32) is complete. */
 void lilac_box_wait(const lilac_emitter *e, lilac_tile_value *barrier, lilac_tile_value *parity);
+/* The parity for the next buffer of a ring: it changes where the ring begins again, with buffer 0. */
+lilac_tile_value *lilac_box_next_parity(const lilac_emitter *e, lilac_tile_value *parity,
+                                        lilac_tile_value *next_slot);
 
 #endif

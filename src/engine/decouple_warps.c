@@ -271,9 +271,7 @@ static void advance(const loop_parts *p, uint32_t first) {
     const lilac_emitter e = {p->module, p->loop->regions[0]->first->last};
     lilac_tile_value *phase = lilac_tile_iteration_argument(p->loop, first),
                      *round = lilac_tile_iteration_argument(p->loop, first + 1);
-    lilac_tile_value *begins = lilac_emit_compare(&e, "eq", p->next_slot, i32(&e, 0));
-    lilac_tile_value *other = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_XORI, phase, i32(&e, 1));
-    lilac_tile_set_next(p->loop, first, lilac_emit_select(&e, begins, other, phase));
+    lilac_tile_set_next(p->loop, first, lilac_box_next_parity(&e, phase, p->next_slot));
     lilac_tile_set_next(p->loop, first + 1,
                         lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_XORI, round, i32(&e, 1)));
 }

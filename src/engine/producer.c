@@ -14,9 +14,8 @@
  *
  * The partition is a copy of `top`. Each group of copies, which one mbarrier completes, becomes a
  * conditional that first waits until all warps have read the buffer. Groups use the buffers in
- * turn, so the position in the ring is carried by all control flow. What no copy needs is removed:
- * operations that the copies, the bounds and the conditions do not use, and values that control
- * flow carries in vain.
+ * turn, so the position in the ring is carried by all control flow. What no copy needs is removed
+ * (copy_slice.c).
  *
  * The partition receives what it uses from outside as captures. Constants and descriptors in
  * scratch memory are made again: each warp acquires a tensor map itself. */
@@ -28,9 +27,6 @@ typedef struct producer {
     const specialised *s;
     lilac_arena *arena;
     lilac_tile_op *top, *outer, *guard, *inner; /* of the copy */
-    bool *live;                                 /* by value id */
-    lilac_tile_value **stack;
-    uint32_t count, capacity;
 } producer;
 
 static lilac_tile_value *i32(const lilac_emitter *e, int64_t value) {
@@ -161,7 +157,8 @@ static ring_position replace_groups(const producer *p, lilac_tile_block *block, 
 
 static void carry_position(const producer *p) {
     const lilac_emitter e = {p->s->module, p->top};
-    ring_position at = {i32(&e, 0), i32(&e, 1)}; /* a wait for parity 1 passes at first */
+    /* A wait for parity 1 passes at first. */
+    ring_position at = {i32(&e, 0), i32(&e, p->s->first_fills ? 0 : 1)};
     uint32_t first = 0;
     if (p->outer != NULL) {
         first = lilac_tile_carried_count(p->outer);
@@ -183,223 +180,6 @@ static void carry_position(const producer *p) {
     if (p->outer != NULL) {
         lilac_tile_set_next(p->outer, first, at.slot);
         lilac_tile_set_next(p->outer, first + 1, at.phase);
-    }
-}
-
-/* ---- what the copies need ------------------------------------------------------------------- */
-
-static void mark(producer *p, lilac_tile_value *value) {
-    if (p->live[value->id] || !lilac_tile_is_inside(value, p->top)) {
-        return;
-    }
-    p->live[value->id] = true;
-    if (p->count == p->capacity) {
-        p->capacity = 2 * p->capacity + 64;
-        lilac_tile_value **grown = lilac_arena_array(p->arena, lilac_tile_value *, p->capacity);
-        for (uint32_t i = 0; i < p->count; i++) {
-            grown[i] = p->stack[i];
-        }
-        p->stack = grown;
-    }
-    p->stack[p->count++] = value;
-}
-
-static bool is_effect(const producer *p, const lilac_tile_op *op) {
-    return lilac_is_barrier_of(lilac_copy_barrier(op), p->s->full) ||
-           (op->code == LILAC_TILE_OP_TTNG_WAIT_BARRIER && p->s->empty != NULL &&
-            lilac_is_barrier_of(op->operands[0].value, p->s->empty));
-}
-
-static bool keeps(const producer *p, const lilac_tile_op *op) {
-    bool kept = is_effect(p, op);
-    for (uint32_t r = 0; !kept && r < op->region_count; r++) {
-        for (const lilac_tile_block *b = op->regions[r]->first; !kept && b != NULL; b = b->next) {
-            for (const lilac_tile_op *inner = b->first; !kept && inner != NULL;
-                 inner = inner->next) {
-                kept = keeps(p, inner);
-            }
-        }
-    }
-    return kept;
-}
-
-/* Bounds and conditions. */
-static void mark_control(producer *p, const lilac_tile_op *op) {
-    const uint32_t count = op->code == LILAC_TILE_OP_SCF_IF    ? 1
-                           : op->code == LILAC_TILE_OP_SCF_FOR ? lilac_tile_first_passed(op)
-                                                               : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        mark(p, op->operands[i].value);
-    }
-    if (op->code == LILAC_TILE_OP_SCF_WHILE) {
-        mark(p, lilac_tile_while_condition(op));
-    }
-}
-
-static void mark_roots(void *data, lilac_tile_op *op) {
-    producer *p = data;
-    if (op->region_count > 0 && keeps(p, op)) {
-        mark_control(p, op);
-    }
-    for (uint32_t i = 0; is_effect(p, op) && i < op->operand_count; i++) {
-        mark(p, op->operands[i].value);
-    }
-}
-
-static void mark_sources(producer *p, const lilac_tile_op *op, const lilac_tile_value *receiver) {
-    for (uint32_t i = 0; i < lilac_tile_phi_count(op); i++) {
-        const lilac_tile_phi phi = lilac_tile_phi_get(op, i);
-        bool found = false;
-        for (uint32_t k = 0; k < phi.receiver_count; k++) {
-            found |= phi.receivers[k] == receiver;
-        }
-        for (uint32_t k = 0; found && k < phi.source_count; k++) {
-            mark(p, phi.sources[k]->value);
-        }
-        for (uint32_t k = 0; found && k < phi.receiver_count; k++) {
-            mark(p, phi.receivers[k]);
-        }
-    }
-}
-
-static void mark_all(producer *p) {
-    mark_roots(p, p->top);
-    for (uint32_t r = 0; r < p->top->region_count; r++) {
-        lilac_tile_walk(p->top->regions[r], mark_roots, p);
-    }
-    while (p->count > 0) {
-        const lilac_tile_value *value = p->stack[--p->count];
-        if (value->op == NULL) {
-            mark_sources(p, value->block->parent->parent, value);
-        } else if (value->op->region_count > 0) {
-            mark_control(p, value->op);
-            mark_sources(p, value->op, value);
-        } else {
-            for (uint32_t i = 0; i < value->op->operand_count; i++) {
-                mark(p, value->op->operands[i].value);
-            }
-        }
-    }
-}
-
-/* ---- removal of the rest -------------------------------------------------------------------- */
-
-static bool is_live(const producer *p, const lilac_tile_op *op) {
-    bool live =
-        keeps(p, op) || (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_TERMINATOR) != 0;
-    for (uint32_t i = 0; i < op->result_count; i++) {
-        live |= p->live[op->results[i].id];
-    }
-    return live;
-}
-
-static bool is_dead_phi(const producer *p, const lilac_tile_phi *phi) {
-    for (uint32_t k = 0; k < phi->receiver_count; k++) {
-        if (p->live[phi->receivers[k]->id]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static lilac_tile_value *put_poison(const producer *p, lilac_tile_op *place,
-                                    const lilac_tile_type *type) {
-    const lilac_emitter e = {p->s->module, place};
-    return lilac_emit(&e, LILAC_TILE_OP_UB_POISON, type, 0, NULL)->results;
-}
-
-/* Control flow that is kept passes poison on where it passes values on in vain. */
-static void poison_phis(void *data, lilac_tile_op *op) {
-    producer *p = data;
-    for (uint32_t i = 0; is_live(p, op) && i < lilac_tile_phi_count(op); i++) {
-        const lilac_tile_phi phi = lilac_tile_phi_get(op, i);
-        for (uint32_t k = 0; is_dead_phi(p, &phi) && k < phi.source_count; k++) {
-            lilac_tile_use *source = phi.sources[k];
-            lilac_tile_set_operand(source->op, source->index,
-                                   put_poison(p, source->op, source->value->type));
-        }
-    }
-}
-
-static void remove_dead_phis(producer *p, lilac_tile_op *op) {
-    const uint32_t count = lilac_tile_phi_count(op);
-    bool *removed = lilac_arena_array(p->arena, bool, count + 1);
-    for (uint32_t i = 0; i < count; i++) {
-        const lilac_tile_phi phi = lilac_tile_phi_get(op, i);
-        removed[i] = is_dead_phi(p, &phi);
-    }
-    const char *why = lilac_tile_remove_phis(p->s->module, op, removed);
-    (void)why; /* a value that is only passed on changes nothing */
-}
-
-/* Poison is made after the values are numbered: it has no id. */
-static bool is_poison(const lilac_tile_op *op) {
-    return op->code == LILAC_TILE_OP_UB_POISON;
-}
-
-static void remove_dead(producer *p, lilac_tile_region *region) {
-    for (lilac_tile_op *op = region->first != NULL ? region->first->last : NULL, *previous;
-         op != NULL; op = previous) {
-        previous = op->previous;
-        if (is_poison(op) ? false : !is_live(p, op)) {
-            lilac_tile_remove(op);
-            continue;
-        }
-        for (uint32_t r = 0; r < op->region_count; r++) {
-            remove_dead(p, op->regions[r]);
-        }
-    }
-}
-
-static void remove_phis(producer *p, lilac_tile_region *region) {
-    for (lilac_tile_op *op = region->first != NULL ? region->first->first : NULL; op != NULL;
-         op = op->next) {
-        for (uint32_t r = 0; r < op->region_count; r++) {
-            remove_phis(p, op->regions[r]);
-        }
-        if (op->region_count > 0) {
-            remove_dead_phis(p, op);
-        }
-    }
-}
-
-static void remove_poison(lilac_tile_region *region) {
-    for (lilac_tile_op *op = region->first != NULL ? region->first->first : NULL, *next; op != NULL;
-         op = next) {
-        next = op->next;
-        for (uint32_t r = 0; r < op->region_count; r++) {
-            remove_poison(op->regions[r]);
-        }
-        if (is_poison(op) && op->results[0].uses == NULL) {
-            lilac_tile_remove(op);
-        }
-    }
-}
-
-static void prune(producer *p) {
-    lilac_tile_number(p->s->function);
-    p->live = lilac_arena_array(p->arena, bool, p->s->function->value_count + 1);
-    mark_all(p);
-    lilac_tile_op *before = p->top->previous;
-    poison_phis(p, p->top);
-    for (uint32_t r = 0; r < p->top->region_count; r++) {
-        lilac_tile_walk(p->top->regions[r], poison_phis, p);
-    }
-    for (uint32_t r = 0; r < p->top->region_count; r++) {
-        remove_dead(p, p->top->regions[r]);
-    }
-    for (uint32_t r = 0; r < p->top->region_count; r++) {
-        remove_phis(p, p->top->regions[r]);
-    }
-    remove_dead_phis(p, p->top);
-    for (uint32_t r = 0; r < p->top->region_count; r++) {
-        remove_poison(p->top->regions[r]);
-    }
-    for (lilac_tile_op *op = p->top->previous, *previous; op != before; op = previous) {
-        previous = op->previous; /* the poison of the inits */
-        if (is_poison(op) && op->results[0].uses == NULL) {
-            lilac_tile_remove(op);
-        }
     }
 }
 
@@ -503,42 +283,7 @@ static lilac_tile_op *enclose(producer *p) {
     return ws;
 }
 
-/* ---- the functions -------------------------------------------------------------------------- */
-
-typedef struct checking {
-    const producer *p;
-    bool good;
-} checking;
-
-/* Is what the copies need computed from scalars, without effects? */
-static void check_slice(void *data, lilac_tile_op *op) {
-    checking *c = data;
-    bool live = false;
-    for (uint32_t i = 0; i < op->result_count; i++) {
-        live |= c->p->live[op->results[i].id];
-        c->good &= !c->p->live[op->results[i].id] || !lilac_tile_is_tensor(op->results[i].type);
-    }
-    if (!live || op->region_count > 0 || op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC) {
-        return;
-    }
-    c->good &= (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        c->good &= !lilac_tile_is_tensor(op->operands[i].value->type);
-    }
-}
-
-bool lilac_specialise_is_possible(const specialised *s) {
-    producer p = {.s = s, .top = s->top, .arena = lilac_arena_create()};
-    lilac_tile_number(s->function);
-    p.live = lilac_arena_array(p.arena, bool, s->function->value_count + 1);
-    mark_all(&p);
-    checking c = {&p, true};
-    for (uint32_t r = 0; r < s->top->region_count; r++) {
-        lilac_tile_walk(s->top->regions[r], check_slice, &c);
-    }
-    lilac_arena_destroy(p.arena);
-    return c.good;
-}
+/* ---- the function --------------------------------------------------------------------------- */
 
 lilac_tile_op *lilac_specialise_producer(const specialised *s) {
     producer p = {.s = s, .arena = lilac_arena_create()};
@@ -552,7 +297,7 @@ lilac_tile_op *lilac_specialise_producer(const specialised *s) {
     p.outer = s->outer != NULL ? p.top : NULL;
     lilac_tile_mapping_destroy(mapping);
     carry_position(&p);
-    prune(&p);
+    lilac_copy_slice_prune(s, p.top);
     lilac_tile_op *ws = enclose(&p);
     lilac_arena_destroy(p.arena);
     return ws;

@@ -24,9 +24,22 @@ typedef struct specialised {
     lilac_tile_op *rings[SPECIALISED_RINGS]; /* allocations of the buffers that copies fill */
     uint32_t ring_count;
     uint32_t buffers;        /* of each ring */
+    bool first_fills;        /* also the first copy to a buffer waits until it is released */
     lilac_tile_value *full;  /* mbarriers of the buffers: the copies are complete */
     lilac_tile_value *empty; /* mbarriers of the buffers: all warps have read them */
 } specialised;
+
+/* The loop of the warps that multiply. */
+typedef struct consumer {
+    specialised s;
+    lilac_tile_value *slot, *phase; /* arguments of the loop */
+    lilac_tile_value *before;       /* the slot of the iteration before, for delayed products */
+    uint32_t slot_number, phase_number;
+    lilac_tile_op *release;   /* the wait behind which a buffer is released, in the loop */
+    lilac_tile_op *last_wait; /* behind the loop, for all products */
+    bool own;                 /* the buffer of the same iteration, not of the one before */
+    uint32_t product_count;
+} consumer;
 
 /* The buffer that comes next, and the parity of the phase of its mbarrier that ends before it is
  * used. */
@@ -41,9 +54,21 @@ lilac_tile_value *lilac_copy_barrier(const lilac_tile_op *op);
 /* The position behind this one: the parity changes where the ring begins again. */
 ring_position lilac_ring_advance(const lilac_emitter *e, ring_position at, uint32_t buffers);
 
-/* Are coordinates and predicates of the copies, bounds and conditions computed from scalars,
- * without effects? */
-bool lilac_specialise_is_possible(const specialised *s);
+/* ---- specialised_loops.c ------------------------------------------------------------------ */
+
+/* Can a producer start the copies of the loop c->s.inner, and does that pay? Sets the rest. */
+bool lilac_specialise_survey(consumer *c);
+
+/* ---- copy_slice.c ------------------------------------------------------------------------- */
+
+/* Can the warps of a producer compute what the copies of `top` need: coordinates, predicates, bounds
+ * and conditions from scalars, without effects? */
+bool lilac_copy_slice_is_possible(const specialised *s);
+/* Removes what the copies in `top`, a copy of s->top, do not need. */
+void lilac_copy_slice_prune(const specialised *s, lilac_tile_op *top);
+
+/* ---- producer.c --------------------------------------------------------------------------- */
+
 /* Puts a ttg.warp_specialize in front of `top`, whose partition executes the copies of `top`. The
  * rings and mbarriers are outside of `top`. The default region is empty. */
 lilac_tile_op *lilac_specialise_producer(const specialised *s);

@@ -178,8 +178,8 @@ static uint32_t registers_at_entry(const lilac_lowering *l) {
 
 /* What is left of the registers goes to the default region. */
 static bool divide_registers(lilac_lowering *l, partitions *p) {
-    const uint32_t lanes = l->target->arch->warp_size, all = l->target->arch->registers;
-    const uint32_t entry = registers_at_entry(l);
+    const uint32_t lanes = l->target->arch->warp_size, entry = registers_at_entry(l);
+    const uint32_t all = entry * p->next_warp * lanes; /* those of the block, not of the device */
     uint32_t taken = 0;
     if (!share_registers(l, p)) {
         return false;
@@ -196,7 +196,7 @@ static bool divide_registers(lilac_lowering *l, partitions *p) {
     if (left < LEAST_REGISTERS) {
         return lilac_lower_unsupported(l,
                                        "its partitions request %u registers, which leaves %u for a "
-                                       "thread of the default region; %s has %u",
+                                       "thread of the default region; a block on %s has %u",
                                        taken, left, l->target->arch->name, all);
     }
     p->windows[0].registers = left;

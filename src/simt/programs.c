@@ -196,10 +196,12 @@ static void check_programs(checker *c, const instruction *programs) {
         FAIL(c, programs, "simt-programs", "the programs have %u warps, the kernel has %u", next,
              c->kernel->num_warps);
     }
-    if (sets && c->registers > c->kernel->module->arch->registers) {
-        FAIL(c, programs, "simt-registers",
-             "the programs need %llu registers; a multiprocessor has %u",
-             (unsigned long long)c->registers, c->kernel->module->arch->registers);
+    /* What a block has at entry and not what its multiprocessor has: an increase waits for registers
+     * of the block. */
+    const uint64_t all = registers_at_entry(c) * c->kernel->num_warps * c->warp_size;
+    if (sets && c->registers > all) {
+        FAIL(c, programs, "simt-registers", "the programs need %llu registers; the block has %llu",
+             (unsigned long long)c->registers, (unsigned long long)all);
     }
 }
 

@@ -162,6 +162,12 @@ class Kernel:
 
     # ---- numbers -----------------------------------------------------------------------------
 
+    def matrices_and_blocks(self):
+        """Of A and B: the matrix as it is stored, and its blocks."""
+        b = [list(row) for row in zip(*self.b)] if self.transposed else self.b
+        return {"a": (self.a, (self.bm, self.bk)),
+                "b": (b, (self.bn, self.bk) if self.transposed else (self.bk, self.bn))}
+
     def columns_of_b(self):
         if self.form != "outside":
             return [list(column) for column in zip(*self.b)]
@@ -216,11 +222,8 @@ def check(lilac, kernel, text, folder):
     with open(file, "w", encoding="utf-8") as out:
         out.write(text)
     numpy_type, size = TYPES[kernel.kind][1], BYTES[kernel.kind]
-    b = [list(row) for row in zip(*kernel.b)] if kernel.transposed else kernel.b
-    arrays = {"a": (kernel.a, (kernel.bm, kernel.bk)),
-              "b": (b, (kernel.bn, kernel.bk) if kernel.transposed else (kernel.bk, kernel.bn))}
     words = ["--arg", "K=%d" % kernel.end(), "--save", "d=" + result, "--json", "--verify"]
-    for name, (rows, block) in arrays.items():
+    for name, (rows, block) in kernel.matrices_and_blocks().items():
         path = os.path.join(folder, name + ".npy")
         flat = [stored(kernel.kind, value) for row in rows for value in row]
         npy.write(path, numpy_type, [int(v) for v in flat] if kernel.kind == "i8" else flat, (len(rows), len(rows[0])))

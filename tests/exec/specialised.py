@@ -1,6 +1,7 @@
 """Matrix products whose loops ask for warp specialisation, on the simulator against exact arithmetic.
 
-The kernels are those of descriptors.py, some of them in a loop over tiles, with tt.warp_specialize. A launch must
+The kernels are those of descriptors.py, some of them in a loop over tiles, with tt.warp_specialize, and loops with
+delayed products. A launch must
 have no finding and exact results. Where lilac specialises the loop, the tile IR behind the pass must hold the partition:
 in at least half of the kernels with a loop over tiles, and of those without whose warps keep their registers.
 
@@ -11,6 +12,7 @@ LILAC_TEST_LONG=1 runs 300 kernels.
 """
 
 import math
+import operator
 import os
 import random
 import re
@@ -96,6 +98,70 @@ class Kernel(descriptors.Kernel):
         return super().__str__() + (", %d programs" % self.programs if self.programs else "")
 
 
+class Delayed(descriptors.Kernel):
+    """D = ± Σ ± (A Kᵀ) V over blocks of rows of B = [K V], whose signs alternate: a loop with a delayed product, whose
+    iteration reads the buffer of its own and that of the iteration before."""
+
+    def __init__(self, seed):
+        source = self.source = random.Random("delayed %d" % seed)
+        self.form, self.kind, self.sum, self.nan, self.transposed = "delayed", "f16", "f32", False, False
+        self.first, self.vector, self.programs = (0, 0), 8, 0
+        self.bm, self.warps = source.choice([(64, 4), (128, 8), (128, 8)])
+        self.bn = source.choice([64, 128])             # columns of K, V and D
+        self.bk = source.choice([32, 64])              # rows of K and V
+        self.stages = source.choice([2, 3, 4])
+        self.trips = source.choice([1, 2, 3, 5, 14])
+        self.m, self.n, self.k = self.bm, self.bn, self.multiple(self.bk * self.trips, 1)
+        draw = lambda height, width: [[float(source.randint(-2, 2)) for _ in range(width)]  # noqa: E731
+                                      for _ in range(height)]
+        self.a, self.b = draw(self.m, self.bn), draw(self.k, 2 * self.bn)
+
+    def text(self):
+        def load(name, rows, row, column):
+            return "%%%s = tt.descriptor_load %%%s[%s, %s] : %s -> %s" % (
+                name + column.strip("%"), name, row, column, descriptor(rows, self.bn, "f16"),
+                tensor([rows, self.bn], "f16"))
+
+        types = {"a": tensor([self.bm, self.bn], "f16"), "k": tensor([self.bk, self.bn], "f16"),
+                 "t": tensor([self.bn, self.bk], "f16"), "p": tensor([self.bm, self.bk], "f16"),
+                 "s": tensor([self.bm, self.bk], "f32"), "d": tensor([self.bm, self.bn], "f32"), "size": self.bn}
+        lines = ["%%zero = arith.constant dense<0.0> : %(d)s", "%%minus = arith.constant dense<-1.0> : %(d)s", "%%none = arith.constant dense<0.0> : %(s)s",
+                 "%%c0 = arith.constant 0 : i32", "%%half = arith.constant %(size)d : i32",
+                 "%%step = arith.constant " + "%d : i32" % self.bk]
+        lines = [line % types for line in lines] + [load("a", self.bm, "%c0", "%c0")]
+        lines.append("%%sum = scf.for %%k = %%c0 to %%K step %%step iter_args(%%acc = %%zero) -> (%(d)s)  : i32 {" % types)
+        lines += [load("b", self.bk, "%k", "%c0"),
+                  "%%t = tt.trans %%bc0 {order = array<i32: 1, 0>} : %(k)s -> %(t)s" % types,
+                  "%%s = tt.dot %%ac0, %%t, %%none : %(a)s * %(t)s -> %(s)s" % types,
+                  "%%p = arith.truncf %%s : %(s)s to %(p)s" % types, load("b", self.bk, "%k", "%half"),
+                  "%%scaled = arith.mulf %%acc, %%minus : %(d)s" % types,
+                  "%%next = tt.dot %%p, %%bhalf, %%scaled : %(p)s * %(k)s -> %(d)s" % types,
+                  "scf.yield %%next : %(d)s" % types, "} {tt.warp_specialize}",
+                  "tt.descriptor_store %%d[%%c0, %%c0], %%sum : %s, %s" % (
+                      descriptor(self.bm, self.bn, "f32"), types["d"])]
+        lines[-1] = lines[-1].replace("%%", "%")
+        return "module {\n  tt.func public @k(%%a: %s, %%b: %s, %%d: %s, %%K: i32) {\n%s    tt.return\n  }\n}\n" % (
+            descriptor(self.bm, self.bn, "f16"), descriptor(self.bk, self.bn, "f16"),
+            descriptor(self.bm, self.bn, "f32"), "".join("    %s\n" % line for line in lines))
+
+    def matrices_and_blocks(self):
+        return {"a": (self.a, (self.bm, self.bn)), "b": (self.b, (self.bk, self.bn))}
+
+    def expected(self):
+        """Sums of integers, exact in any order."""
+        keys, values = [row[:self.bn] for row in self.b], list(zip(*(row[self.bn:] for row in self.b)))
+        last = (self.k - 1) // self.bk
+        signs = [(-1) ** (last - at // self.bk) for at in range(self.k)]
+        scores = [[sign * sum(map(operator.mul, row, key)) for sign, key in zip(signs, keys)] for row in self.a]
+        return [sum(map(operator.mul, row, value)) for row in scores for value in values]
+
+    def grid(self):
+        return 1, 1
+
+    def writes(self, i, j):
+        return True
+
+
 def behind_the_pass(lilac, kernel, text, folder):
     """The tile IR behind specialise_warps, as a module that is compiled as it is written."""
     file = os.path.join(folder, "source.ttir")
@@ -149,39 +215,49 @@ def mutate(text, mutation):
     return "".join(pieces.values()) if changes else None
 
 
+def examine(lilac, kernel, folder):
+    """(why it is wrong or None, the tile IR behind the pass, whether the pass has changed the kernel)."""
+    why, ptx = descriptors.check(lilac, kernel, kernel.text(), folder)
+    tile = behind_the_pass(lilac, kernel, kernel.text(), folder)
+    specialised = "ttg.warp_specialize(" in tile
+    if not why and specialised and kernel.warps == 8:
+        why = assemble(ptx, folder)
+    if not why and specialised:
+        why, _ = descriptors.check(lilac, kernel, tile, folder)
+        why = why and "the tile IR: " + why
+    return why, tile, specialised
+
+
+def is_mutated(kernel):
+    """Has the kernel several tiles of a program, or delayed products, and more iterations than buffers,
+    in one tile than twice as many?"""
+    tiles = math.prod(kernel.grid()) if kernel.form == "delayed" else math.prod(descriptors.Kernel.grid(kernel))
+    return (kernel.form == "delayed" or kernel.programs and tiles > kernel.programs) and \
+        kernel.end() > kernel.bk * (2 * kernel.stages + 4 if kernel.form == "delayed" else kernel.stages)
+
+
 def main():
     arguments = command.parse_arguments(__doc__)
-    failures, found, forms, count, mutated = [], {}, {}, 0, set()
-    for seed in [int(name) for name in arguments.names] or range(KERNELS):
-        kernel = Kernel(seed)
+    failures, forms, count, mutated = [], {}, 0, set()
+    seeds = [int(name) for name in arguments.names] or range(KERNELS)
+    for kernel in [Kernel(seed) for seed in seeds] + [Delayed(seed) for seed in seeds if seed % 2 == 0]:
+        form = "delayed" if kernel.form == "delayed" else "tiles" if kernel.programs else \
+            "one tile, %d warps" % kernel.warps
         with tempfile.TemporaryDirectory() as folder:
-            why, ptx = descriptors.check(arguments.lilac, kernel, kernel.text(), folder)
-            tile = behind_the_pass(arguments.lilac, kernel, kernel.text(), folder)
-            specialised = "ttg.warp_specialize(" in tile
-            form = "tiles" if kernel.programs else "one tile, %d warps" % kernel.warps
+            why, tile, specialised = examine(arguments.lilac, kernel, folder)
             forms.setdefault(form, []).append(specialised)
-            if not why and specialised and kernel.warps == 8:
-                why = assemble(ptx, folder)
-            if not why and specialised:
-                why, _ = descriptors.check(arguments.lilac, kernel, tile, folder)
-                why = why and "the tile IR: " + why
             if why:
-                print("%d: %s: %s" % (seed, kernel, why))
-                failures.append(str(seed))
+                print("%s: %s" % (kernel, why))
+                failures.append(str(kernel))
             count += 1
-            # several tiles of a program, with more iterations than buffers
-            tiles = math.prod(descriptors.Kernel.grid(kernel))
-            if (why or not specialised or not kernel.programs or tiles <= kernel.programs
-                    or kernel.end() <= kernel.bk * kernel.stages):
-                continue
-            for mutation in MUTATIONS:
+            for mutation in MUTATIONS if not why and specialised and is_mutated(kernel) else ():
                 text = mutate(tile, mutation)
-                if text is None or mutation[0] in mutated:
+                if text is None or (form, mutation[0]) in mutated:
                     continue
                 count += 1
-                mutated.add(mutation[0])
+                mutated.add((form, mutation[0]))
                 if not descriptors.check(arguments.lilac, kernel, text, folder)[0]:
-                    print("%d: %s: %s: not found" % (seed, kernel, mutation[0]))
+                    print("%s: %s: not found" % (kernel, mutation[0]))
                     failures.append(mutation[0])
     for warps in (16, 32):  # threads have too few registers, and 32 warps leave no room
         with tempfile.TemporaryDirectory() as folder:
@@ -197,9 +273,9 @@ def main():
         if form != "one tile, 8 warps" and 2 * sum(list_of) < len(list_of):
             print("%s: %d of %d are specialised" % (form, sum(list_of), len(list_of)))
             failures.append(form)
-    missing = {mutation[0] for mutation in MUTATIONS} - mutated
+    missing = {(form, mutation[0]) for mutation in MUTATIONS for form in ("tiles", "delayed")} - mutated
     if missing and not arguments.names:
-        failures.append("no kernel for: %s" % ", ".join(sorted(missing)))
+        failures.append("no kernel for: %s" % ", ".join("%s of %s" % (what, form) for form, what in sorted(missing)))
     command.finish(failures, count, "specialised kernels")
 
 

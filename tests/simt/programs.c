@@ -139,6 +139,8 @@ static void refusals(void **state) {
         {"registers = 40", "registers = 16", "simt-registers", "dec", NULL},
         {"registers = 40", "registers = 264", "simt-registers", "dec", NULL},
         {"registers = 40", "registers = 56", "simt-registers", "programs", NULL},
+        /* as many as a multiprocessor has, but more than the block: 384 times 168 */
+        {"registers = 40", "registers = 48", "simt-registers", "programs", NULL},
         {"      set_max_registers dec {registers = 40}\n", "", "simt-registers", "programs", NULL},
         {"min_blocks 1", "min_blocks 2", "simt-registers", "dec", NULL},
         {"    barrier {shared}\n", "    set_max_registers dec {registers = 40}\n", "simt-registers",

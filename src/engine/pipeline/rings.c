@@ -390,17 +390,6 @@ static lilac_tile_op *first_product(const pipeline *p) {
     return op;
 }
 
-/* The parity of the next iteration: it changes where the ring begins again. */
-static void flip_phase(const pipeline *p, uint32_t carried, lilac_tile_value *next_slot,
-                       lilac_tile_op *place) {
-    const lilac_emitter e = {p->module, place};
-    lilac_tile_value *parity = lilac_tile_iteration_argument(p->loop, carried);
-    lilac_tile_value *begins = lilac_emit_compare(&e, "eq", next_slot, index_constant(p, 0, place));
-    lilac_tile_value *other =
-        lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_XORI, parity, index_constant(p, 1, place));
-    lilac_tile_set_next(p->loop, carried, lilac_emit_select(&e, begins, other, parity));
-}
-
 static void rewrite_body(rewriting *r) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
@@ -451,7 +440,9 @@ static void rewrite_body(rewriting *r) {
     following = wrap(p, following, last);
     lilac_tile_set_next(p->loop, before, following);
     if (p->box_count > 0) {
-        flip_phase(p, before + phase, following, last);
+        const lilac_emitter e = {p->module, last};
+        lilac_tile_value *parity = lilac_tile_iteration_argument(p->loop, before + phase);
+        lilac_tile_set_next(p->loop, before + phase, lilac_box_next_parity(&e, parity, following));
     }
 }
 
