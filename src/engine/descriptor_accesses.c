@@ -411,6 +411,10 @@ static const char *rmw_of(const char *kind, const lilac_tile_type *element) {
         {"max", NULL, "max", "umax", NULL},   {"and", NULL, "and", "and", "and"},
         {"or", NULL, "or", "or", "or"},       {"xor", NULL, "xor", "xor", "xor"},
     };
+    const bool half = element->scalar == LILAC_F16 || element->scalar == LILAC_BF16;
+    if (half && (strcmp(kind, "min") == 0 || strcmp(kind, "max") == 0)) {
+        return kind;
+    }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].kind, kind) == 0) {
             return lilac_scalar_is_float(element->scalar) ? rows[i].of_float
@@ -441,7 +445,7 @@ static bool put_reduce(access *a) {
         lilac_error(a->e.module->context, lilac_tile_position(a->op), a->op->location,
                     "unsupported-descriptor",
                     "'tt.descriptor_reduce' has no operation %s on %s; expected add, or min or max "
-                    "of si or ui integers, or and, or, xor of integers",
+                    "of si or ui integers, f16 or bf16, or and, or, xor of integers",
                     kind != NULL ? kind : "", lilac_text_get(&name));
         lilac_text_clear(&name);
         return false;

@@ -291,7 +291,10 @@ static bool check_atomic(const tile_verifier *verifier, const lilac_tile_op *op)
     bool is_float = element->kind == LILAC_TILE_SCALAR && lilac_scalar_is_float(element->scalar);
     bool bitwise = strcmp(how, "exch") == 0 || strcmp(how, "and") == 0 || strcmp(how, "or") == 0 ||
                    strcmp(how, "xor") == 0;
-    if (bitwise || is_float == (strcmp(how, "fadd") == 0)) {
+    /* of tt.descriptor_reduce */
+    bool extreme = is_float && lilac_tile_element_bits(element) == 16 &&
+                   (strcmp(how, "max") == 0 || strcmp(how, "min") == 0);
+    if (bitwise || extreme || is_float == (strcmp(how, "fadd") == 0)) {
         return true;
     }
     tile_op_error(verifier->module, op, "type-mismatch", "'%s' cannot %s elements of type '%s'",

@@ -332,14 +332,18 @@ static bool gen_float8(generator *g) {
 static bool gen_atomic(generator *g) {
     static const char *const of_integers[] = {"add", "and", "or",   "xor",
                                               "max", "min", "umax", "umin"};
+    static const char *const of_halves[] = {"fadd", "max", "min"};
     if (g->stores >= MOST_STORES - 3 || g->depth > 0) {
         return false;
     }
     value a;
-    if (!program_take_tensor(g, BIT(LILAC_I32) | BIT(LILAC_I64) | BIT(LILAC_F32), &a)) {
+    if (!program_take_tensor(
+            g, BIT(LILAC_I32) | BIT(LILAC_I64) | BIT(LILAC_F32) | BIT(LILAC_F16) | BIT(LILAC_BF16),
+            &a)) {
         return false;
     }
     bool is_float = lilac_scalar_is_float(a.scalar), meet = below(g, 2);
+    bool half = a.scalar == LILAC_F16 || a.scalar == LILAC_BF16;
     int p = output(g, a.scalar, elements(&a.shape));
     int index = program_flat_index(g, &a.shape, 1), offset;
     if (meet) { /* several elements at an address; what was there is not looked at */
@@ -353,7 +357,10 @@ static bool gen_atomic(generator *g) {
                            : program_small_constant(g, LILAC_I1, &a.shape, 1);
     int name = g->next++;
     program_put(g, "%%v%d = tt.atomic_rmw %s, acq_rel, gpu, %%v%d, %%v%d, %%v%d : (", name,
-                is_float ? "fadd" : of_integers[below(g, 8)], pointer, a.name, mask);
+                half       ? of_halves[below(g, 3)]
+                : is_float ? "fadd"
+                           : of_integers[below(g, 8)],
+                pointer, a.name, mask);
     program_put_pointer_type(g, &a.shape, a.scalar);
     program_put(g, ", ");
     program_put_type(g, &a.shape, a.scalar);

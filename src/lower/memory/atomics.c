@@ -7,8 +7,8 @@
  * cluster from the memory of the block whose thread executed the instruction. Consecutive floats
  * are added by one instruction: 2 or 4 f32, or 2, 4 or 8 f16 or bf16 as pairs; at most 16 bytes.
  *
- * Devices without additions of bf16 (before sm_90) compare and swap one element, or a pair as a
- * word:
+ * Where no instruction computes the operation, additions of bf16 before sm_90, and minima and maxima
+ * of 16-bit floats, the threads compare and swap one element, or a pair as a word:
  *
  *     expected = 0, pending = the predicate
  *     while any lane of the warp is pending:
@@ -246,7 +246,7 @@ typedef lilac_lower_aligned aligned;
 typedef struct request {
     bool swaps;    /* tt.atomic_cas */
     bool wanted;   /* the result is used */
-    bool by_swaps; /* an addition that the device replaces by a loop of compare-and-swap */
+    bool by_swaps; /* in a loop of compare-and-swap */
     uint32_t kind; /* lilac_simt_atomic */
     lilac_simt_type type;
     lilac_simt_instruction modifiers; /* order and scope */
@@ -292,11 +292,13 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
     bool is_float = lilac_simt_type_is_float(q->type);
     bool adds = q->kind == LILAC_SIMT_ATOMIC_ADD;
     bool bitwise = q->kind <= LILAC_SIMT_ATOMIC_XOR || q->kind == LILAC_SIMT_ATOMIC_EXCHANGE;
+    bool extreme = q->kind == LILAC_SIMT_ATOMIC_MAX_S || q->kind == LILAC_SIMT_ATOMIC_MIN_S;
     bool fine = q->swaps     ? bits >= 16
                 : bits >= 32 ? adds || bitwise || !is_float
-                             : adds && is_float;
-    q->by_swaps = q->type == LILAC_SIMT_BF16 && adds && !q->swaps &&
-                  !lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ATOMICS);
+                             : (adds || (extreme && bits == 16)) && is_float;
+    q->by_swaps = !q->swaps && bits == 16 && is_float &&
+                  (extreme || (adds && q->type == LILAC_SIMT_BF16 &&
+                               !lilac_arch_has(l->target->arch, LILAC_HAS_BF16_ATOMICS)));
     return fine || lilac_lower_refuse(l, "unsupported-type",
                                       "no instruction computes '%s' (%s) on elements of type %s",
                                       lilac_tile_op_info_get(op->code)->name,
@@ -304,14 +306,18 @@ static bool read_request(lilac_lowering *l, const lilac_tile_op *op, request *q)
                                       lilac_simt_type_name(q->type));
 }
 
-/* ---- additions by compare-and-swap -------------------------------------------------------- */
+/* ---- by compare-and-swap ------------------------------------------------------------------ */
 
-/* Adds a bf16 or a bf16x2. Returns the old value, or 0 where the predicate is false. */
-static lilac_simt_value add_by_swaps(lilac_lowering *l, lilac_simt_value value,
-                                     const lilac_lower_access *at) {
+/* Combines a 16-bit float or a pair with the memory. Returns the old value, or 0 where the predicate
+ * is false. */
+static lilac_simt_value combine_by_swaps(lilac_lowering *l, uint32_t kind, lilac_simt_value value,
+                                         const lilac_lower_access *at) {
     lilac_simt_builder *b = &l->builder;
+    const lilac_simt_opcode combines = kind == LILAC_SIMT_ATOMIC_ADD     ? LILAC_SIMT_OP_FADD
+                                       : kind == LILAC_SIMT_ATOMIC_MAX_S ? LILAC_SIMT_OP_FMAX
+                                                                         : LILAC_SIMT_OP_FMIN;
     const lilac_simt_type type = lilac_simt_type_of(l->kernel, value);
-    const lilac_simt_type bits = type == LILAC_SIMT_BF16 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
+    const lilac_simt_type bits = lilac_simt_type_bits(type) == 16 ? LILAC_SIMT_I16 : LILAC_SIMT_I32;
     const lilac_simt_type types[2] = {bits, LILAC_SIMT_I1};
     const lilac_simt_value all = lilac_simt_constant(b, LILAC_SIMT_I1, 1);
     const lilac_simt_value starts[2] = {lilac_simt_constant(b, bits, 0),
@@ -322,9 +328,8 @@ static lilac_simt_value add_by_swaps(lilac_lowering *l, lilac_simt_value value,
     lilac_simt_while_condition(b, loop, lilac_simt_any_lane(&l->builder, before[1]), before,
                                &first);
     const lilac_simt_value expected = first, pending = first + 1;
-    lilac_simt_value sum =
-        lilac_simt_op2(b, LILAC_SIMT_OP_FADD, type,
-                       lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, expected), value);
+    lilac_simt_value sum = lilac_simt_op2(
+        b, combines, type, lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, expected), value);
     sum = lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, bits, sum);
     lilac_simt_value old = lilac_simt_compare_and_swap(b, expected, sum, at->address, at->offset,
                                                        pending, true, at->modifiers);
@@ -367,7 +372,7 @@ static void build_atomic(lilac_lowering *l, const request *q, const lilac_plan_g
     lilac_simt_value values[8];
     uint32_t count = pack_values(l, q, plan, r, pairs, values);
     lilac_simt_value old =
-        q->by_swaps ? add_by_swaps(l, values[0], at)
+        q->by_swaps ? combine_by_swaps(l, q->kind, values[0], at)
                     : lilac_simt_atomic_op(b, LILAC_SIMT_OP_ATOMIC_GLOBAL,
                                            (lilac_simt_atomic)q->kind, count, values, at->address,
                                            at->offset, at->predicate, q->wanted, at->modifiers);
