@@ -182,32 +182,55 @@ static const lilac_tile_value *value_of_edge(const assignment *a, const layout_e
     return a->value[edge->from < a->value_count ? edge->from : edge->to];
 }
 
-/* The element bits that a conversion of the value moves. rematerialise.c computes pointers and
- * widened numbers again from the narrowest value of the chain and converts that. */
-static uint32_t narrowest(const assignment *a, const lilac_tile_value *value, uint32_t depth) {
+/* The only operand that is computed once, of a cheap operation that rematerialise.c may compute
+ * again in another layout; NULL: none, or several. *index: its number. */
+static const lilac_tile_value *only_source(const assignment *a, const lilac_tile_value *value,
+                                           uint32_t *index) {
     const lilac_tile_op *op = value->op;
-    uint32_t bits = lilac_tile_element_bits(value->type);
     const lilac_tile_value *only = NULL;
-    if (op == NULL || depth == 0 || op->result_count != 1 || op->region_count != 0 ||
+    if (op == NULL || op->result_count != 1 || op->region_count != 0 ||
         lilac_engine_is_expensive(op->code) ||
-        (lilac_tile_op_info_get(op->code)->traits & (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE)) !=
-            (LILAC_TILE_PURE | LILAC_TILE_ELEMENTWISE)) {
-        return bits;
+        (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) == 0 ||
+        (lilac_layout_relation(op)->rule != RULE_SAME &&
+         lilac_layout_relation(op)->rule != RULE_SHAPE)) {
+        return NULL;
     }
     for (uint32_t i = 0; i < op->operand_count; i++) {
-        if (a->kind[op->operands[i].value->id] != VALUE_FIXED) {
+        const lilac_tile_value *operand = op->operands[i].value;
+        if (a->kind[operand->id] != VALUE_FIXED) {
             continue;
         }
-        if (only != NULL && only != op->operands[i].value) {
-            return bits;
+        if (only != NULL && only != operand) {
+            return NULL;
         }
-        only = op->operands[i].value;
+        only = operand;
+        *index = i;
     }
-    if (only == NULL) {
-        return bits;
+    return only;
+}
+
+/* The price of an operand of an access in the layout `to`. rematerialise.c computes pointers,
+ * widened numbers and broadcasts again, from the narrowest or smallest value of the chain, which it
+ * converts. */
+static int64_t operand_price(assignment *a, const lilac_tile_value *value, const lilac_layout *from,
+                             const lilac_layout *to) {
+    int64_t least = lilac_price_conversion(a, from, to, lilac_tile_element_bits(value->type));
+    uint32_t index;
+    for (uint32_t depth = 0; depth < MOST_RECOMPUTED; depth++) {
+        const lilac_tile_value *source = only_source(a, value, &index);
+        if (source == NULL) {
+            break;
+        }
+        from = lilac_transfer_backward(a, value->op, index, from);
+        to = lilac_transfer_backward(a, value->op, index, to);
+        if (from == NULL || to == NULL) {
+            break;
+        }
+        value = source;
+        least = min_i64(least,
+                        lilac_price_conversion(a, from, to, lilac_tile_element_bits(value->type)));
     }
-    uint32_t before = narrowest(a, only, depth - 1);
-    return before < bits ? before : bits;
+    return least;
 }
 
 /* The price of the conversions around one access, for one execution, without the part that other
@@ -241,10 +264,10 @@ static int64_t detached_price(assignment *a, layout_anchor *anchor, const lilac_
         for (uint32_t k = 0; k < anchor->link_count && moves < PRICE_IMPOSSIBLE; k++) {
             const layout_edge *link = &a->edges[anchor->first_link + k];
             bool operand = link->to == anchor->node;
-            uint32_t bits = operand ? narrowest(a, value_of_edge(a, link), MOST_RECOMPUTED)
-                                    : lilac_tile_element_bits(value_of_edge(a, link)->type);
-            moves +=
-                lilac_price_conversion(a, operand ? layout : own, operand ? own : layout, bits);
+            const lilac_tile_value *value = value_of_edge(a, link);
+            moves += operand ? operand_price(a, value, layout, own)
+                             : lilac_price_conversion(a, own, layout,
+                                                      lilac_tile_element_bits(value->type));
         }
         cost += lilac_price_times(exposed_price(a, &anchor->access, moves), anchor->weight);
         if (cost < least) {
