@@ -12,8 +12,10 @@ CASES = operators.cases()
 # follow in the comments. A kernel that is not listed needs none.
 SPILLS = {
     "attention_bf16_d64_causal_2x16x8192": 120,         # 12
+    "attention_bf16_d64_causal_bias_4x16x4096": 2,      # 0, with 229 registers; none in the loop
     "attention_bf16_d64_full_8x24x4429": 2,             # 0
     "attention_dkdv_f16_d128_causal_2x16x4096": 2,      # 0, with 234 registers
+    "attention_f16_d64_causal_4x16x4096": 2,            # none in the loop
     "attention_f16_d64_causal_gqa8_2x64x4000": 6,       # 0
     "attention_varlen_bf16_d64_full_32x12x1024": 4,     # 0
     "attention_varlen_f16_d64_causal_16x16x2048": 2,    # 0

@@ -19,8 +19,7 @@ static void find_store(void *data, lilac_tile_op *op) {
                (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count > 0);
 }
 
-/* May the operation, or one in its regions, store operands by ordinary stores? */
-static bool may_store(lilac_tile_op *op) {
+bool lilac_pipeline_may_store(lilac_tile_op *op) {
     bool stores = false;
     find_store(&stores, op);
     for (uint32_t i = 0; i < op->region_count; i++) {
@@ -73,7 +72,7 @@ void lilac_pipeline_remove_fences(const pipeline *p) {
         for (uint32_t i = 0; op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && i < 2; i++) {
             stored |= !is_fenced(p, root_of(op->operands[i].value));
         }
-        stored |= may_store(op); /* also in the iteration before */
+        stored |= lilac_pipeline_may_store(op); /* also in the iteration before */
     }
     for (lilac_tile_op *op = body->first, *next; op != NULL; op = next) {
         next = op->next;
@@ -82,7 +81,7 @@ void lilac_pipeline_remove_fences(const pipeline *p) {
         } else if (is_fence(op)) {
             stored = false;
         } else {
-            stored |= may_store(op);
+            stored |= lilac_pipeline_may_store(op);
         }
     }
 }

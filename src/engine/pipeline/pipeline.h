@@ -7,6 +7,7 @@
  *   rings.c          the rewriting: rings, copies ahead, waits
  *   replace_loads.c  the results of loads become buffers
  *   fences.c         fences that order nothing any more
+ *   sink_waits.c     copies before the loop start before anything waits for a load
  *   remove_dead.c    operations and carried values that nothing uses any more */
 #ifndef LILAC_ENGINE_PIPELINE_H
 #define LILAC_ENGINE_PIPELINE_H
@@ -143,7 +144,13 @@ lilac_tile_value *lilac_pipeline_compare(const pipeline *p, const char *predicat
                                          lilac_tile_op *place);
 
 /* fences.c */
+/* May the operation, or one in its regions, store operands by ordinary stores? */
+bool lilac_pipeline_may_store(lilac_tile_op *op);
 void lilac_pipeline_remove_fences(const pipeline *p);
+
+/* sink_waits.c */
+/* Moves what waits for loads in front of `end`, where the copies begin, to the front of the loop. */
+void lilac_pipeline_sink_waits(pipeline *p, const lilac_tile_op *end);
 
 /* remove_dead.c */
 /* Removes operations without effects whose results nothing uses, and carried values likewise, from the

@@ -500,10 +500,12 @@ void lilac_pipeline_rewrite(pipeline *p) {
         lilac_engine_set_integer(p->module, p->loop, "lilac.tensor_copies", 1);
     }
     make_rings(p);
+    const lilac_tile_op *end = p->guarded ? p->loop->parent->parent->parent : p->loads[0].ring->op;
     start_first_copies(&r);
     rewrite_body(&r);
     finish(p);
     lilac_pipeline_remove_dead(p);
     lilac_pipeline_remove_fences(p);
+    lilac_pipeline_sink_waits(p, end);
     lilac_tile_mapping_destroy(r.mapping);
 }
