@@ -28,6 +28,14 @@
  * that of i + D - B <= i - 2 before. The last products that read this buffer were issued in
  * iteration i - 1, so every warp that has passed the beginning of iteration i has read it. A warp
  * that is one iteration ahead reads the buffers of i + 1 and i, no copy's target since 2 <= D.
+ *
+ * Where pipeline_loops copies what delayed products read one iteration later than the rest
+ * (lilac.late), B >= D + 1 suffices. Then iteration i reads the buffers of iteration i of the other
+ * rings, and of i - 1 of these. The copies fill the buffers of iteration i + D of the others, of
+ * i - 1 or before, and of i + D - 1 of these, of i - 2 or before: every warp that has passed the
+ * beginning of iteration i has read them. Both belong to the mbarrier of iteration i + D, whose
+ * beginning they precede.
+ *
  * `passed` completes one phase for each iteration, and `full` one for each turn of the ring.
  *
  * Copies move to the end of the body: there no warp waits for one that is half an iteration behind.
@@ -52,6 +60,7 @@ typedef struct loop_parts {
     lilac_tile_op *first_commits[MOST_DISTANCE]; /* in front of the loop, by iteration */
     lilac_tile_op *last_wait;                    /* behind the loop, for all copies */
     uint32_t distance, buffers;
+    bool late;                          /* some copies are late */
     uint32_t slot_number;               /* of the carried value */
     lilac_tile_value *slot, *next_slot; /* the buffer of this iteration, and of the next one */
     lilac_tile_value *target_slot;      /* the buffer that the copies fill */
@@ -84,6 +93,29 @@ static bool is_read_slot(const loop_parts *p, const lilac_tile_value *index) {
     return false;
 }
 
+static bool is_late(const lilac_tile_op *copy) {
+    return lilac_tile_find_integer(&copy->attributes, "lilac.late", 0) != 0;
+}
+
+/* The ring of a buffer. */
+static const lilac_tile_value *ring_of(const lilac_tile_value *memory) {
+    while (memory->op->code != LILAC_TILE_OP_TTG_MEMDESC_INDEX) {
+        memory = memory->op->operands[0].value;
+    }
+    return memory->op->operands[0].value;
+}
+
+/* Do late copies fill the ring and is the buffer that of the iteration before, or neither? */
+static bool is_copied_in_time(const loop_parts *p, const lilac_tile_value *memory,
+                              const lilac_tile_value *index) {
+    for (uint32_t i = 0; i < p->copy_count; i++) {
+        if (ring_of(p->copies[i]->operands[1].value) == ring_of(memory)) {
+            return is_late(p->copies[i]) == (index != p->slot);
+        }
+    }
+    return false;
+}
+
 /* A product that reads memory from before the loop, or buffers of this iteration or the one before.
  * */
 static bool is_product(const loop_parts *p, const lilac_tile_op *op) {
@@ -94,6 +126,9 @@ static bool is_product(const loop_parts *p, const lilac_tile_op *op) {
         }
         const lilac_tile_value *index = index_in_ring(memory);
         if (index != NULL ? !is_read_slot(p, index) : !is_outside(p, memory)) {
+            return false;
+        }
+        if (index != NULL && p->late && !is_copied_in_time(p, memory, index)) {
             return false;
         }
     }
@@ -191,7 +226,7 @@ static bool find_parts(loop_parts *p) {
 }
 
 /* The ring's number of buffers and the slots: the copies fill one buffer of each ring, at an index
- * D behind the carried one. */
+ * D behind the carried one; late ones at D - 1. */
 static bool find_slots(loop_parts *p) {
     p->distance = 1 + (uint32_t)lilac_tile_find_integer(&p->wait->attributes, "num", 0);
     for (uint32_t i = 0; i < p->copy_count; i++) {
@@ -200,10 +235,14 @@ static bool find_slots(loop_parts *p) {
             return false;
         }
         const uint32_t buffers = (uint32_t)memory->op->operands[0].value->type->shape[0];
-        if (i > 0 && (p->target_slot != index_in_ring(memory) || p->buffers != buffers)) {
+        lilac_tile_value *index = index_in_ring(memory);
+        const bool late = is_late(p->copies[i]);
+        if ((i > 0 && p->buffers != buffers) ||
+            (!late && p->target_slot != NULL && p->target_slot != index)) {
             return false;
         }
-        p->target_slot = index_in_ring(memory);
+        p->late |= late;
+        p->target_slot = late ? p->target_slot : index;
         p->buffers = buffers;
     }
     for (uint32_t k = 0; k < lilac_tile_carried_count(p->loop); k++) {
@@ -221,8 +260,8 @@ static bool find_slots(loop_parts *p) {
             }
         }
     }
-    return p->slot != NULL && p->distance >= 2 && p->distance <= MOST_DISTANCE &&
-           p->buffers >= p->distance + 2;
+    return p->slot != NULL && p->target_slot != NULL && p->distance >= 2 &&
+           p->distance <= MOST_DISTANCE && p->buffers >= p->distance + (p->late ? 1 : 2);
 }
 
 /* The groups of copies in front of the loop, and the wait for all behind it. */

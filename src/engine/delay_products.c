@@ -161,15 +161,35 @@ static const lilac_tile_op *index_of(const lilac_tile_value *memory) {
     return op;
 }
 
-/* The pointers of the copies that fill the ring in the loop; NULL: tensor copies do. */
-static const lilac_tile_type *pointers_of(const delay *d, const lilac_tile_value *ring) {
-    for (const lilac_tile_op *op = d->loop->regions[0]->first->first; op != NULL; op = op->next) {
-        if (op->code == LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL &&
-            index_of(op->operands[1].value)->operands[0].value == ring) {
-            return op->operands[0].value->type;
-        }
+/* The copy by threads that fills the ring in the loop; NULL: a tensor copy does. */
+static const lilac_tile_op *copy_to(const delay *d, const lilac_tile_value *ring) {
+    const lilac_tile_op *op = d->loop->regions[0]->first->first;
+    while (op != NULL && !(op->code == LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL &&
+                           index_of(op->operands[1].value)->operands[0].value == ring)) {
+        op = op->next;
     }
-    return NULL;
+    return op;
+}
+
+static bool is_late(const lilac_tile_op *op) {
+    return lilac_tile_find_integer(&op->attributes, "lilac.late", 0) != 0;
+}
+
+/* Where the product of the last iteration is executed: behind the loop, and behind a wait for its
+ * copies if these are late. The wait of pipeline_loops remains behind the product, whose buffer may
+ * be filled again behind that wait's barrier. */
+static lilac_tile_op *behind_loop(const delay *d, const lilac_tile_value *ring) {
+    const lilac_tile_op *copy = copy_to(d, ring);
+    lilac_tile_op *next = d->loop->next;
+    if (copy == NULL || !is_late(copy)) {
+        return next;
+    }
+    if (!is_late(next)) {
+        next = make(d, LILAC_TILE_OP_TTG_ASYNC_WAIT, 0, NULL, lilac_tile_token(d->module), next);
+        lilac_engine_set_integer(d->module, next, "num", 0);
+        lilac_engine_set_integer(d->module, next, "lilac.late", 1);
+    }
+    return next->next;
 }
 
 /* A layout of a buffer in registers: vectors along the rows. */
@@ -194,10 +214,10 @@ static const lilac_layout *row_layout(const delay *d, const lilac_tile_type *buf
 static void clear_last(const delay *d, const lilac_tile_value *memory, lilac_tile_value *last) {
     const lilac_tile_op *index = index_of(memory);
     const lilac_tile_type *buffer = index->results[0].type;
-    const lilac_tile_type *pointers = pointers_of(d, index->operands[0].value);
-    const lilac_tile_type *type =
-        lilac_tile_tensor(d->module, buffer->element, buffer->rank, buffer->shape,
-                          pointers != NULL ? pointers->layout : row_layout(d, buffer));
+    const lilac_tile_op *copy = copy_to(d, index->operands[0].value);
+    const lilac_tile_type *type = lilac_tile_tensor(
+        d->module, buffer->element, buffer->rank, buffer->shape,
+        copy != NULL ? copy->operands[0].value->type->layout : row_layout(d, buffer));
     lilac_tile_value *operands[2] = {
         &lilac_engine_make_constant(d->module, d->loop, type, 0)->results[0],
         view(d, &index->results[0], last, d->loop)};
@@ -323,7 +343,7 @@ static void delay_product(const delay *d, lilac_tile_op *op) {
     lilac_engine_set_integer(d->module, now, "lilac.in_flight", 1);
     lilac_tile_set_next(loop, p.sum, &now->results[0]);
     /* behind it */
-    lilac_tile_op *place = loop->next;
+    lilac_tile_op *place = behind_loop(d, index->operands[0].value);
     lilac_tile_value *result = &loop->results[p.sum];
     lilac_tile_value *last = wait_for(d, result, place);
     lilac_tile_op *end = execute(d, &p, last, results, place, place);

@@ -18,6 +18,7 @@ typedef struct loop_case {
     bool masked;   /* the last keys are masked off */
     bool repeated; /* an outer loop executes the loop twice */
     bool memory;   /* the iterations use shared memory besides: nothing changes */
+    bool late;     /* so many stages that one buffer more would cost a resident block */
 } loop_case;
 
 /* sum = sum * 2^(m - n) + 2^(q k - n) v, with the maxima n of rows. */
@@ -140,7 +141,12 @@ typedef struct compiled {
     lilac_tile_module *tile;
     lilac_simt_module *simt;
     bool changed;
+    bool late; /* copies of what delayed products read are one iteration late */
 } compiled;
+
+static void find_late(void *data, lilac_tile_op *op) {
+    *(bool *)data |= lilac_tile_find_integer(&op->attributes, "lilac.late", 0) != 0;
+}
 
 typedef void (*mutation)(lilac_tile_op *loop);
 
@@ -173,6 +179,9 @@ static void compile(compiled *made, const loop_case *c, const char *text, bool d
         if (passes[i] == lilac_engine_decouple_warps) {
             made->changed = changed;
         }
+    }
+    if (good) {
+        lilac_tile_walk(made->tile->functions->body, find_late, &made->late);
     }
     if (good && mutate != NULL) {
         lilac_tile_op *loop = NULL;
@@ -264,6 +273,7 @@ static bool try_case(const loop_case *c) {
         assert_int_equal(barriers[MOST_TRIPS], expected);
     }
     const bool changed = with.changed;
+    assert_true(!c->late || with.late);
     compiled_clear(&without);
     compiled_clear(&with);
     lilac_text_clear(&text);
@@ -275,8 +285,10 @@ static void loops(void **state) {
     lilac_random random;
     lilac_random_seed(&random, 26);
     for (uint32_t i = 0; i < scaled(CASES); i++) {
+        const bool late = i % 4 == 2;
         const loop_case c = {.warps = i % 4 == 0 ? 16 : 8,
-                             .stages = 3 + i % 2,
+                             .stages = late ? 6 : 3 + i % 2,
+                             .late = late,
                              .masked = lilac_random_below(&random, 2) == 0,
                              .repeated = lilac_random_below(&random, 2) == 0};
         fill_operands(i);
@@ -325,10 +337,12 @@ static void drop_copies_arrival(lilac_tile_op *loop) {
 }
 
 static void drop_last_waits(lilac_tile_op *loop) {
-    lilac_tile_op *first = find_from(loop, LILAC_TILE_OP_TTNG_WAIT_BARRIER);
-    lilac_tile_op *second = find_from(first->next, LILAC_TILE_OP_TTNG_WAIT_BARRIER);
-    lilac_tile_remove(first);
-    lilac_tile_remove(second);
+    for (lilac_tile_op *op = loop->next, *next; op != NULL; op = next) {
+        next = op->next;
+        if (op->code == LILAC_TILE_OP_TTNG_WAIT_BARRIER) {
+            lilac_tile_remove(op);
+        }
+    }
 }
 
 /* Warps arrive when the products of the iteration before are still in flight. */
@@ -358,29 +372,45 @@ static void flip_parity(lilac_tile_op *loop) {
     }
 }
 
-static void mutations_are_found(void **state) {
-    (void)state;
-    static const mutation mutations[] = {
-        drop_arrival,    drop_wait_for_copies, drop_wait_for_warps, drop_copies_arrival,
-        drop_last_waits, arrive_early,         flip_parity};
+/* The late copies fill the buffers of the others. */
+static void copy_to_other_slot(lilac_tile_op *loop) {
+    lilac_tile_op *copy = first_of(loop, LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL);
+    lilac_tile_value *slot = copy->operands[1].value->op->operands[1].value;
+    while (lilac_tile_find_integer(&copy->attributes, "lilac.late", 0) == 0) {
+        copy = find_from(copy->next, LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL);
+    }
+    lilac_tile_set_operand(copy->operands[1].value->op, 1, slot);
+}
+
+static void find_mutations(const loop_case *c, uint32_t count, const mutation *mutations) {
     static uint32_t wanted[RESULTS], got[RESULTS];
-    const loop_case c = {.warps = 8, .stages = 3};
     uint64_t barriers;
     lilac_text text = {0};
     compiled made;
     fill_operands(3);
-    put_case(&text, &c);
-    compile(&made, &c, lilac_text_get(&text), true, NULL);
-    assert_true(made.changed && execute(&made, MOST_TRIPS, wanted, &barriers));
+    put_case(&text, c);
+    compile(&made, c, lilac_text_get(&text), true, NULL);
+    assert_true(made.changed && made.late == c->late &&
+                execute(&made, MOST_TRIPS, wanted, &barriers));
     compiled_clear(&made);
-    for (uint32_t i = 0; i < sizeof mutations / sizeof *mutations; i++) {
-        compile(&made, &c, lilac_text_get(&text), true, mutations[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        compile(&made, c, lilac_text_get(&text), true, mutations[i]);
         if (execute(&made, MOST_TRIPS, got, &barriers) && memcmp(wanted, got, sizeof got) == 0) {
             fail_msg("mutation %u is not found", i);
         }
         compiled_clear(&made);
     }
     lilac_text_clear(&text);
+}
+
+static void mutations_are_found(void **state) {
+    (void)state;
+    static const mutation mutations[] = {
+        drop_arrival,    drop_wait_for_copies, drop_wait_for_warps, drop_copies_arrival,
+        drop_last_waits, arrive_early,         flip_parity,         copy_to_other_slot};
+    const uint32_t count = sizeof mutations / sizeof *mutations;
+    find_mutations(&(loop_case){.warps = 8, .stages = 3}, count - 1, mutations);
+    find_mutations(&(loop_case){.warps = 8, .stages = 6, .late = true}, count, mutations);
 }
 
 int main(void) {

@@ -367,7 +367,8 @@ static void find_loop(void *data, lilac_tile_op *op) {
     }
 }
 
-/* The tile passes in their order, the pass or not. */
+/* The tile passes in their order. pipeline_loops and the pass belong together: copies of what
+ * delayed products read may be one iteration late. */
 static void compile(compiled *made, const loop_case *c, const char *text, bool delay,
                     mutation mutate) {
     typedef bool (*pass)(lilac_tile_module * module, const lilac_target *target, bool *changed);
@@ -389,7 +390,9 @@ static void compile(compiled *made, const loop_case *c, const char *text, bool d
         if (passes[i] == lilac_engine_delay_products) {
             lilac_tile_walk(made->tile->functions->body, count_marks, &made->marked);
         }
-        if (passes[i] != lilac_engine_delay_products || delay) {
+        const bool pair =
+            passes[i] == lilac_engine_pipeline_loops || passes[i] == lilac_engine_delay_products;
+        if (!pair || delay) {
             good = passes[i](made->tile, &target, &changed) && lilac_tile_verify(made->tile, false);
         }
         if (passes[i] == lilac_engine_delay_products) {

@@ -10,6 +10,7 @@
  *     products in flight, copies first  D + 2     1          i − 2 (the wait for i − 2 is in i − 1)
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
  *     delayed products                  D + 2     1          i − 2
+ *       their operands copied late      D + 1     1          i − 1, late ones i − 2
  *
  * Products that stay in flight hide the latency of memory behind tensor cores. Let T be the clocks
  * of the products of an iteration of a block, b the number of resident blocks (block_demand.h), and
@@ -216,21 +217,32 @@ static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, 
     return set(p, best, best + (first ? 2 : 1), !first);
 }
 
-/* Copies that start in front of the products of an iteration have its time, which is one more than
- * behind them. */
+/* The largest distance of at most this one with `more` buffers than it for which they cost no
+ * resident block, and that hides the latency; 0: none. Copies that start in front of the products
+ * of an iteration have its time, which is one more than behind them. */
+static uint32_t delayed_distance(const demand *d, uint64_t slot_bytes, uint32_t distance,
+                                 uint32_t more) {
+    for (uint32_t less = distance; less > 0; less--) {
+        const uint64_t blocks = resident(d, slot_bytes, less + more);
+        if (blocks > 0 && resident(d, slot_bytes, less + 1) == blocks) {
+            return less == distance || hides(d, blocks, less + 1) ? less : 0;
+        }
+    }
+    return 0;
+}
+
+/* Late copies need one buffer less, and addresses of their own: only where that permits a larger
+ * distance. */
 static bool choose_delayed(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
     if (d->words + LILAC_ENGINE_OTHER_REGISTERS > LILAC_MOST_REGISTERS ||
         d->sums + p->delayed_words + LILAC_ENGINE_FREE_REGISTERS > LILAC_MOST_REGISTERS) {
         return false;
     }
-    for (uint32_t less = distance; less > 0; less--) {
-        const uint64_t blocks = resident(d, slot_bytes, less + 2);
-        if (blocks > 0 && resident(d, slot_bytes, less + 1) == blocks) {
-            return (less == distance || hides(d, blocks, less + 1)) &&
-                   set(p, less, less + 2, false);
-        }
-    }
-    return false;
+    const uint32_t plain = delayed_distance(d, slot_bytes, distance, 2);
+    const uint32_t late = p->can_be_late ? delayed_distance(d, slot_bytes, distance, 1) : 0;
+    p->late = late > plain;
+    return max_u32(plain, late) > 0 &&
+           (p->late ? set(p, late, late + 1, false) : set(p, plain, plain + 2, false));
 }
 
 /* Nothing is in flight. */

@@ -26,6 +26,7 @@ typedef struct pipeline_load {
     const lilac_tile_type *slot;
     uint64_t bytes; /* of one buffer */
     bool selects;
+    bool late; /* may be copied one iteration later than others: delayed products alone read it */
     lilac_tile_value *ring; /* the allocation */
     lilac_tile_value *view;
 } pipeline_load;
@@ -61,6 +62,8 @@ typedef struct pipeline {
     bool in_flight;         /* there are such products */
     bool delays;            /* delay_products delays products of the loop */
     uint32_t delayed_words; /* registers of a thread that they carry from iteration to iteration */
+    bool can_be_late;       /* some loads can be copied late, all that delayed products read */
+    bool late;              /* they are: no buffer is kept for the delayed products */
 
     uint32_t distance; /* iterations between a copy and its use */
     uint32_t buffers;  /* of each ring */
@@ -79,6 +82,9 @@ typedef struct pipeline_rewriting {
     uint32_t carried_count;
     uint32_t *carried;          /* the carried values among it */
     lilac_tile_value **current; /* their values in the next iteration of which copies start */
+    uint32_t first_carried;     /* in the loop, the number of the first of them */
+    uint32_t distance;          /* of the copies */
+    bool late;                  /* for the loads that are copied late; otherwise, for the others */
     lilac_tile_mapping *mapping;
 
     uint32_t early_count; /* of `ops`: loads whose results are carried, */
@@ -149,7 +155,8 @@ bool lilac_pipeline_may_store(lilac_tile_op *op);
 void lilac_pipeline_remove_fences(const pipeline *p);
 
 /* sink_waits.c */
-/* Moves what waits for loads in front of `end`, where the copies begin, to the front of the loop. */
+/* Moves what waits for loads from in front of `end`, where the copies begin, to the front of the
+ * loop. */
 void lilac_pipeline_sink_waits(pipeline *p, const lilac_tile_op *end);
 
 /* remove_dead.c */

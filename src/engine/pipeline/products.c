@@ -88,6 +88,42 @@ static uint32_t words_of_floats(const pipeline *p, const lilac_tile_type *type) 
     return (uint32_t)lilac_tile_element_count(type) / threads;
 }
 
+/* Do delayed products alone read the loaded tensor, as their second operand in memory? */
+static bool feeds_delayed(const pipeline *p, const lilac_tile_value *value) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *op = use->op;
+        const bool view = op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC ||
+                          op->code == LILAC_TILE_OP_TTG_MEMDESC_TRANS;
+        if (view ? !feeds_delayed(p, &op->results[0]) : use->index != 1 || !is_delayed(p, op)) {
+            return false;
+        }
+    }
+    return value->uses != NULL;
+}
+
+/* Need addresses or masks of the copies loads? Their results would be needed for two iterations. */
+static bool loads_addresses(const pipeline *p) {
+    const lilac_tile_op *op = p->loop->regions[0]->first->first;
+    while (op != NULL && !(op->code == LILAC_TILE_OP_TT_LOAD && lilac_pipeline_is_ahead(p, op))) {
+        op = op->next;
+    }
+    return op != NULL;
+}
+
+/* The loads that can be copied late: all that delayed products read, and nothing else does. */
+static void find_late_loads(pipeline *p) {
+    const lilac_tile_block *body = p->loop->regions[0]->first;
+    p->can_be_late = p->delays && p->box_count == 0 && !loads_addresses(p);
+    for (const lilac_tile_op *op = body->first; p->can_be_late && op != NULL; op = op->next) {
+        const pipeline_load *load =
+            is_delayed(p, op) ? lilac_pipeline_load_of(p, op->operands[1].value) : NULL;
+        p->can_be_late = load == NULL || feeds_delayed(p, &load->op->results[0]);
+    }
+    for (uint32_t i = 0; p->can_be_late && i < p->load_count; i++) {
+        p->loads[i].late = feeds_delayed(p, &p->loads[i].op->results[0]);
+    }
+}
+
 void lilac_pipeline_find_products(pipeline *p) {
     const lilac_tile_block *body = p->loop->regions[0]->first;
     const uint32_t carried = lilac_tile_carried_count(p->loop);
@@ -113,6 +149,7 @@ void lilac_pipeline_find_products(pipeline *p) {
             p->delayed_words += words_of_floats(p, op->operands[0].value->type);
         }
     }
+    find_late_loads(p);
 }
 
 void lilac_pipeline_mark_delayed(const pipeline *p) {

@@ -182,22 +182,27 @@ static void start_boxes(rewriting *r, lilac_tile_value *exists, lilac_tile_value
     }
 }
 
-/* Starts the copies of an iteration, those by threads as one group. */
-static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_value *index,
+/* Copies by threads that are one group. */
+typedef struct group {
+    lilac_tile_value **tokens;
+    uint32_t count;
+} group;
+
+static group make_group(const pipeline *p) {
+    return (group){.tokens = lilac_arena_array(p->arena, lilac_tile_value *, p->load_count + 1)};
+}
+
+/* Starts the copies of an iteration, of the loads that the rewriting is for. */
+static void start_copies(rewriting *r, group *g, lilac_tile_value *exists, lilac_tile_value *index,
                          lilac_tile_op *place) {
     const pipeline *p = r->p;
+    const lilac_tile_type *token = lilac_tile_token(p->module);
     if (p->box_count > 0) {
         start_boxes(r, exists, index, place);
     }
-    if (p->box_count == p->load_count) {
-        return;
-    }
-    uint32_t count = 0;
-    const lilac_tile_type *token = lilac_tile_token(p->module);
-    lilac_tile_value **tokens = lilac_arena_array(p->arena, lilac_tile_value *, p->load_count);
     for (uint32_t i = 0; i < p->load_count; i++) {
         const pipeline_load *load = &p->loads[i];
-        if (load->box != NULL) {
+        if (load->box != NULL || (p->late && load->late) != r->late) {
             continue;
         }
         lilac_tile_value *operands[3] = {mapped_operand(r, load->op, 0),
@@ -214,9 +219,18 @@ static void start_copies(rewriting *r, lilac_tile_value *exists, lilac_tile_valu
         if (p->copies_ordered) {
             lilac_engine_set_integer(p->module, copy, "lilac.ordered", 1);
         }
-        tokens[count++] = &copy->results[0];
+        if (r->late) { /* decouple_warps */
+            lilac_engine_set_integer(p->module, copy, "lilac.late", 1);
+        }
+        g->tokens[g->count++] = &copy->results[0];
     }
-    (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, count, tokens, token, place);
+}
+
+static void commit(const pipeline *p, const group *g, lilac_tile_op *place) {
+    if (p->box_count < p->load_count) {
+        (void)lilac_pipeline_make(p, LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP, g->count, g->tokens,
+                                  lilac_tile_token(p->module), place);
+    }
 }
 
 static void wait_for_copies(const pipeline *p, uint32_t left, lilac_tile_op *place) {
@@ -299,14 +313,26 @@ static void advance(rewriting *r) {
     }
 }
 
-static void start_first_copies(rewriting *r) {
+/* The copies of iteration d, to the buffer d. */
+static void start_iteration(rewriting *r, group *g, uint32_t d) {
+    const pipeline *p = r->p;
+    lilac_tile_value *exists = has_iteration(p, d);
+    map_iteration(r, d);
+    clone_addresses(r, true, exists, p->loop);
+    start_copies(r, g, exists, index_constant(p, d, p->loop), p->loop);
+    advance(r);
+}
+
+/* A group for each iteration d; `late` copies are those of iteration d - 1. */
+static void start_first_copies(rewriting *r, rewriting *late) {
     const pipeline *p = r->p;
     for (uint32_t d = 0; d < p->distance; d++) {
-        lilac_tile_value *exists = has_iteration(p, d);
-        map_iteration(r, d);
-        clone_addresses(r, true, exists, p->loop);
-        start_copies(r, exists, index_constant(p, d, p->loop), p->loop);
-        advance(r);
+        group g = make_group(p);
+        start_iteration(r, &g, d);
+        if (p->late && d > 0) {
+            start_iteration(late, &g, d - 1);
+        }
+        commit(p, &g, p->loop);
     }
     if (r->early_count > 0) {
         map_iteration(r, p->distance);
@@ -349,17 +375,17 @@ static void start_early_loads(rewriting *r, lilac_tile_value *left, uint32_t fir
     }
 }
 
-/* The copies for iteration i + D, before `place`; `slot` is i mod B. The carried values from
- * `first` on are those of iteration i + D, then the results of early loads. */
-static void start_next_copies(rewriting *r, lilac_tile_value *slot, uint32_t first,
-                              lilac_tile_op *place) {
+/* The copies for iteration i + D, before `place`; `slot` is i mod B, and `left` is upper - i. The
+ * carried values from r->first_carried on are those of iteration i + D, then the results of early
+ * loads. */
+static void start_next_copies(rewriting *r, group *g, lilac_tile_value *slot,
+                              lilac_tile_value *left, lilac_tile_op *place) {
     const pipeline *p = r->p;
-    lilac_tile_value *counter = lilac_tile_induction_variable(p->loop), *far;
-    lilac_tile_value *left =
-        binary(p, LILAC_TILE_OP_ARITH_SUBI, lilac_tile_upper_bound(p->loop), counter, place);
-    lilac_tile_value *exists = is_left(p, left, p->distance, &far, place);
+    const uint32_t first = r->first_carried;
+    lilac_tile_value *far;
+    lilac_tile_value *exists = is_left(p, left, r->distance, &far, place);
     lilac_tile_value *index = wrap(
-        p, binary(p, LILAC_TILE_OP_ARITH_ADDI, slot, index_constant(p, p->distance, place), place),
+        p, binary(p, LILAC_TILE_OP_ARITH_ADDI, slot, index_constant(p, r->distance, place), place),
         place);
     map_counter(r, far, place);
     for (uint32_t i = 0; i < r->carried_count; i++) {
@@ -371,13 +397,27 @@ static void start_next_copies(rewriting *r, lilac_tile_value *slot, uint32_t fir
                        lilac_tile_iteration_argument(p->loop, first + r->carried_count + i));
     }
     clone_addresses(r, false, exists, place);
-    start_copies(r, exists, index, place);
+    start_copies(r, g, exists, index, place);
     advance(r);
     for (uint32_t i = 0; i < r->carried_count; i++) {
         lilac_tile_set_next(p->loop, first + i, r->current[i]);
     }
+}
+
+/* The group of copies that an iteration starts. */
+static void start_group(rewriting *r, rewriting *late, lilac_tile_value *slot,
+                        lilac_tile_op *place) {
+    const pipeline *p = r->p;
+    group g = make_group(p);
+    lilac_tile_value *left = binary(p, LILAC_TILE_OP_ARITH_SUBI, lilac_tile_upper_bound(p->loop),
+                                    lilac_tile_induction_variable(p->loop), place);
+    start_next_copies(r, &g, slot, left, place);
+    if (p->late) {
+        start_next_copies(late, &g, slot, left, place);
+    }
+    commit(p, &g, place);
     if (r->early_count > 0) {
-        start_early_loads(r, left, first + r->carried_count, place);
+        start_early_loads(r, left, r->first_carried + r->carried_count, place);
     }
 }
 
@@ -390,30 +430,44 @@ static lilac_tile_op *first_product(const pipeline *p) {
     return op;
 }
 
-static void rewrite_body(rewriting *r) {
+/* Adds the slot, the values that the addresses of the copies need, and the parity of the buffers'
+ * mbarriers to what the loop carries. Returns the number of the parity. */
+static uint32_t add_carried(rewriting *r, rewriting *late) {
+    const pipeline *p = r->p;
+    uint32_t count = 1;
+    lilac_tile_value **inits =
+        lilac_arena_array(p->arena, lilac_tile_value *, 2 * r->carried_count + r->early_count + 2);
+    r->first_carried = lilac_tile_carried_count(p->loop) + count;
+    inits[0] = index_constant(p, 0, p->loop);
+    for (uint32_t i = 0; i < r->carried_count; i++) {
+        inits[count++] = r->current[i];
+    }
+    for (uint32_t i = 0; i < r->early_count; i++) {
+        inits[count++] = lilac_tile_mapped(r->mapping, &r->early[i]->results[0]);
+    }
+    late->first_carried = lilac_tile_carried_count(p->loop) + count;
+    for (uint32_t i = 0; p->late && i < late->carried_count; i++) {
+        inits[count++] = late->current[i];
+    }
+    const uint32_t phase = lilac_tile_carried_count(p->loop) + count;
+    if (p->box_count > 0) {
+        inits[count++] = inits[0];
+    }
+    lilac_tile_add_carried(p->module, p->loop, count, inits);
+    return phase;
+}
+
+static void rewrite_body(rewriting *r, rewriting *late) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
     lilac_tile_op *first = p->loop->regions[0]->first->first;
-    const uint32_t phase = 1 + r->carried_count + r->early_count; /* the parity of this iteration */
-    const uint32_t added = phase + (p->box_count > 0);
-    lilac_tile_value **inits = lilac_arena_array(p->arena, lilac_tile_value *, added);
-    inits[0] = index_constant(p, 0, p->loop);
-    for (uint32_t i = 0; i < r->carried_count; i++) {
-        inits[1 + i] = r->current[i];
-    }
-    for (uint32_t i = 0; i < r->early_count; i++) {
-        inits[1 + r->carried_count + i] = lilac_tile_mapped(r->mapping, &r->early[i]->results[0]);
-    }
-    if (p->box_count > 0) {
-        inits[phase] = inits[0];
-    }
-    lilac_tile_add_carried(p->module, p->loop, added, inits);
+    const uint32_t phase = add_carried(r, late);
     lilac_tile_value *slot = lilac_tile_iteration_argument(p->loop, before);
     wait_for_copies(p, p->distance - 1, first);
     if (p->box_count > 0) {
         const lilac_emitter e = {p->module, first};
         lilac_box_wait(&e, lilac_box_barrier(&e, p->barriers, slot),
-                       lilac_tile_iteration_argument(p->loop, before + phase));
+                       lilac_tile_iteration_argument(p->loop, phase));
     }
     for (uint32_t i = 0; i < p->load_count; i++) {
         p->loads[i].view = make_view(p, &p->loads[i], slot, first);
@@ -430,7 +484,7 @@ static void rewrite_body(rewriting *r) {
         place = start->next;
     }
     p->copies_ordered = overlapped;
-    start_next_copies(r, slot, before + 1, place);
+    start_group(r, late, slot, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_pipeline_replace_load(p, &p->loads[i]);
     }
@@ -441,8 +495,8 @@ static void rewrite_body(rewriting *r) {
     lilac_tile_set_next(p->loop, before, following);
     if (p->box_count > 0) {
         const lilac_emitter e = {p->module, last};
-        lilac_tile_value *parity = lilac_tile_iteration_argument(p->loop, before + phase);
-        lilac_tile_set_next(p->loop, before + phase, lilac_box_next_parity(&e, parity, following));
+        lilac_tile_value *parity = lilac_tile_iteration_argument(p->loop, phase);
+        lilac_tile_set_next(p->loop, phase, lilac_box_next_parity(&e, parity, following));
     }
 }
 
@@ -487,8 +541,12 @@ static void list_ahead(rewriting *r) {
 }
 
 void lilac_pipeline_rewrite(pipeline *p) {
-    rewriting r = {.p = p, .mapping = lilac_tile_mapping_create()};
+    p->late &= p->delays;
+    rewriting r = {.p = p, .mapping = lilac_tile_mapping_create(), .distance = p->distance};
+    rewriting late = {
+        .p = p, .mapping = lilac_tile_mapping_create(), .distance = p->distance - 1, .late = true};
     list_ahead(&r);
+    list_ahead(&late);
     lilac_pipeline_find_early_loads(&r);
     if (p->in_flight || p->delays) {
         lilac_pipeline_guard(p);
@@ -501,11 +559,12 @@ void lilac_pipeline_rewrite(pipeline *p) {
     }
     make_rings(p);
     const lilac_tile_op *end = p->guarded ? p->loop->parent->parent->parent : p->loads[0].ring->op;
-    start_first_copies(&r);
-    rewrite_body(&r);
+    start_first_copies(&r, &late);
+    rewrite_body(&r, &late);
     finish(p);
     lilac_pipeline_remove_dead(p);
     lilac_pipeline_remove_fences(p);
     lilac_pipeline_sink_waits(p, end);
     lilac_tile_mapping_destroy(r.mapping);
+    lilac_tile_mapping_destroy(late.mapping);
 }
