@@ -44,7 +44,8 @@
  * Fewer blocks are also fewer warps for arithmetic, which needs about five eighths of the most
  * warps to have no gaps: if the pipes are busy for a share of the time that memory is, the warps
  * must not fall below that share of five eighths. Close to the most blocks no number is given, as
- * above.
+ * above. The warps fill all partitions evenly: 17 blocks of one warp would leave a thread the 96
+ * registers of 20, and it would spill.
  *
  * The same holds for code without loops and barriers in which at least ROW loads come after
  * exchanges between lanes, such as weights after the sum of a row: with registers for them the
@@ -195,6 +196,18 @@ static uint32_t even_blocks(const lilac_simt_kernel *kernel, uint32_t pressure) 
     return warps / PARTITIONS * PARTITIONS / kernel->num_warps;
 }
 
+/* The same, or as many as fill the partitions evenly, if these leave a register for each live word:
+ * the resident blocks count some that an assembler may need besides. */
+static uint32_t nearly_even_blocks(const lilac_simt_kernel *kernel, uint32_t pressure) {
+    const lilac_arch *arch = kernel->module->arch;
+    const uint32_t blocks = lilac_simt_resident_blocks(kernel, pressure);
+    const uint32_t warps = blocks * kernel->num_warps + PARTITIONS - 1;
+    const uint32_t more = warps / PARTITIONS * PARTITIONS / kernel->num_warps;
+    return more > blocks && pressure <= lilac_registers_for_blocks(arch, kernel->num_warps, more)
+               ? more
+               : even_blocks(kernel, pressure);
+}
+
 static uint32_t with_barriers(const lilac_simt_kernel *kernel) {
     uint32_t late = even_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_LATE));
     uint32_t early = even_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
@@ -210,8 +223,8 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
         busiest.memory += all.memory;
         busiest.loads += all.loads;
     }
-    uint32_t blocks =
-        lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
+    const uint32_t blocks =
+        nearly_even_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
     if (busiest.loads < ROW || is_near_most(kernel, blocks)) {
         return 0;
     }
