@@ -49,7 +49,9 @@
  *
  * The same holds for code without loops and barriers in which at least ROW loads come after
  * exchanges between lanes, such as weights after the sum of a row: with registers for them the
- * assembler issues these loads first.
+ * assembler issues these loads first. Its registers are estimated in an order that ends values
+ * promptly: in a tree of sums (Welford's algorithm) half of them are live otherwise. (H200, a layer
+ * norm of short rows with such a tree: 21.7 us without a number of blocks, 19.6 us with it.)
  *
  * Straight-line code of whose blocks the registers hold at most an eighth of the most warps. Such
  * blocks leave gaps in the pipes, and a block that is alone overlaps its loads with nothing. Let w
@@ -218,13 +220,14 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     uint32_t full = 5 * kernel->module->arch->resident_warps / 8; /* warps that fill the pipes */
     iteration busiest = {0, 0, 0}, all = {0, 0, 0};
     bool waits = find_busiest(&busiest, &all, kernel, kernel->body);
+    lilac_simt_pressure_order order = LILAC_SIMT_PRESSURE_EARLY;
     if (busiest.memory == 0 && !waits && loads_behind_exchanges(kernel->body) >= ROW) {
+        order = LILAC_SIMT_PRESSURE_PROMPT;
         busiest.work += all.work;
         busiest.memory += all.memory;
         busiest.loads += all.loads;
     }
-    const uint32_t blocks =
-        nearly_even_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
+    const uint32_t blocks = nearly_even_blocks(kernel, lilac_simt_pressure(kernel, order));
     if (busiest.loads < ROW || is_near_most(kernel, blocks)) {
         return 0;
     }

@@ -244,9 +244,70 @@ static void two_blocks_of_products(void **state) {
     }
 }
 
+/* Two sums in a tree of 2^`levels` loads: a mean of the loads, and of the squares of the differences that
+ * the first sum computes at every node. The loads are stored at the end. */
+static void generate_tree(lilac_text *out, uint32_t levels) {
+    lilac_text_puts(out, "simt.module target \"sm_90a\" {\n"
+                         "kernel @k(%i: i64 ptr align 16, %o: i64 ptr align 16) "
+                         "warps 4 ctas 1 shared 0 {\n"
+                         "%t = thread : i32\n%k = const 256 : i32\n%n = mulwide_u %t, %k : i64\n"
+                         "%p = param 0 : i64\n%r = param 1 : i64\n%in = add %p, %n : i64\n"
+                         "%out = add %r, %n : i64\n%half = const 0.5 : f32\n");
+    for (uint32_t e = 0; e < 1U << levels; e++) {
+        lilac_text_printf(out, "%%m0_%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+        lilac_text_printf(out, "%%s0_%u = const 0.0 : f32\n", e);
+    }
+    for (uint32_t l = 1; l <= levels; l++) {
+        for (uint32_t e = 0; e < 1U << (levels - l); e++) {
+            const uint32_t a = 2 * e, b = 2 * e + 1, below = l - 1;
+            lilac_text_printf(out, "%%d%u_%u = fsub %%m%u_%u, %%m%u_%u : f32\n", l, e, below, b,
+                              below, a);
+            lilac_text_printf(out, "%%m%u_%u = ffma %%d%u_%u, %%half, %%m%u_%u : f32\n", l, e, l, e,
+                              below, a);
+            lilac_text_printf(out, "%%q%u_%u = ffma %%d%u_%u, %%d%u_%u, %%s%u_%u : f32\n", l, e, l,
+                              e, l, e, below, a);
+            lilac_text_printf(out, "%%s%u_%u = fadd %%q%u_%u, %%s%u_%u : f32\n", l, e, l, e, below,
+                              b);
+        }
+    }
+    lilac_text_printf(out, "st.global [%%out], (%%m%u_0)\nst.global [%%out + 4], (%%s%u_0)\n",
+                      levels, levels);
+    for (uint32_t e = 0; e < 1U << levels; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%m0_%u)\n", 8 + 4 * e, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+/* The second sum waits for the first one, which leaves the differences of all nodes; or each square
+ * is added as soon as its difference is there. */
+static void prompt_sums_leave_no_differences(void **state) {
+    (void)state;
+    for (uint32_t levels = 3; levels <= 6; levels++) {
+        const uint32_t leaves = 1U << levels;
+        lilac_text text = {0};
+        generate_tree(&text, levels);
+        lilac_context *context = lilac_context_create();
+        const uint32_t source = lilac_source_add(context, "tree", text.bytes, text.length);
+        lilac_simt_module *module = lilac_simt_read(context, source);
+        if (module == NULL || !lilac_simt_verify(module)) {
+            print_diagnostics(context);
+            fail();
+        }
+        const lilac_simt_kernel *kernel = module->kernels;
+        const uint32_t early = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+        const uint32_t prompt = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_PROMPT);
+        assert_true(early >= 2 * leaves - 1);
+        assert_in_range(prompt, leaves, leaves + 2 * levels + 6);
+        lilac_simt_module_destroy(module);
+        lilac_context_destroy(context);
+        lilac_text_clear(&text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_partitions),
                                        cmocka_unit_test(streams_fill_partitions),
+                                       cmocka_unit_test(prompt_sums_leave_no_differences),
                                        cmocka_unit_test(two_blocks_of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
