@@ -220,14 +220,15 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     uint32_t full = 5 * kernel->module->arch->resident_warps / 8; /* warps that fill the pipes */
     iteration busiest = {0, 0, 0}, all = {0, 0, 0};
     bool waits = find_busiest(&busiest, &all, kernel, kernel->body);
-    lilac_simt_pressure_order order = LILAC_SIMT_PRESSURE_EARLY;
+    uint32_t words = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
     if (busiest.memory == 0 && !waits && loads_behind_exchanges(kernel->body) >= ROW) {
-        order = LILAC_SIMT_PRESSURE_PROMPT;
+        const uint32_t prompt = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_PROMPT);
+        words = prompt < words ? prompt : words;
         busiest.work += all.work;
         busiest.memory += all.memory;
         busiest.loads += all.loads;
     }
-    const uint32_t blocks = nearly_even_blocks(kernel, lilac_simt_pressure(kernel, order));
+    const uint32_t blocks = nearly_even_blocks(kernel, words);
     if (busiest.loads < ROW || is_near_most(kernel, blocks)) {
         return 0;
     }

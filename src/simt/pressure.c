@@ -355,15 +355,20 @@ static void push_prompt_users(counter *c, const lilac_simt_body *body, lilac_sim
     }
 }
 
-/* Appends an instruction to the order, and then those that have become prompt. */
+static void note_uses(counter *c, const instruction *i) {
+    for (uint32_t k = 0; k < i->operand_count && c->prompt; k++) {
+        c->uses[i->operands[k]]--;
+    }
+}
+
+/* Appends a pure instruction to the order, and then those that have become prompt. None follows a
+ * load in this way: the loads of a row are issued before their results are used. */
 static void append(counter *c, const lilac_simt_body *body, instruction *first) {
     uint32_t at = c->order_count;
     push_placed(c, first);
     for (; c->prompt && at < c->order_count; at++) {
         const instruction *i = c->order[at];
-        for (uint32_t k = 0; k < i->operand_count; k++) {
-            c->uses[i->operands[k]]--;
-        }
+        note_uses(c, i);
         for (uint32_t r = 0; r < i->result_count; r++) {
             push_prompt_users(c, body, i->result + r);
         }
@@ -438,7 +443,8 @@ static void put_in_order(counter *c, const lilac_simt_body *body) {
         }
         late = late == i ? NULL : late;
         place_operands(c, body, i);
-        append(c, body, i);
+        push_placed(c, i);
+        note_uses(c, i);
     }
 }
 
