@@ -157,15 +157,18 @@ uint32_t lilac_plan_global_widest(const lilac_plan_global *global) {
  *
  * In shorter runs of memory a warp would read several: each of its loads then looks up the lines of
  * all of them for a quarter of their bytes. (H200, sums of columns of 16-bit elements, 64 columns
- * of an odd number in a block: 27.9 us with runs of 8 bytes, 20.8 us with neighbouring elements.) */
-static void load_runs(global_access *result) {
+ * of an odd number in a block: 27.9 us with runs of 8 bytes, 20.8 us with neighbouring elements.)
+ * Runs of memory within a sector are read by one thread: the first load brings all of them. */
+static void load_runs(global_access *result, const lilac_arch *arch) {
     const uint32_t fast = result->order[0];
     const int64_t vector = INT64_C(1) << result->vector_bits[fast];
+    const int64_t bytes = result->run * result->element_bytes;
+    const bool apart = bytes <= arch->sector_bytes || bytes >= 2 * LILAC_PLAN_LINE_BYTES;
     result->thread_run = vector;
     if (result->kind == LILAC_PLAN_LOAD && result->element_bytes < 4 &&
-        result->across_bits[fast] == 0 &&
-        result->run >= 2 * LILAC_PLAN_LINE_BYTES / result->element_bytes) {
-        result->thread_run = max_i64(vector, THREAD_RUN_BYTES / result->element_bytes);
+        result->across_bits[fast] == 0 && apart) {
+        result->thread_run =
+            max_i64(vector, min_i64(result->run, THREAD_RUN_BYTES / result->element_bytes));
     }
 }
 
@@ -295,6 +298,6 @@ void lilac_plan_global_init(lilac_plan_global *result, lilac_plan_global_kind ki
     int64_t most = min_i64(arch->vector_bytes / element_bytes, LILAC_PLAN_MAX_VECTOR);
     find_vectors(result, facts, most_elements == 0 ? most : min_i64(most, most_elements));
     move_next(result);
-    load_runs(result);
+    load_runs(result, arch);
     find_pieces(result, facts, arch);
 }

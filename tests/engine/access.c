@@ -99,13 +99,16 @@ static int64_t run_of_odd_rows(uint32_t columns) {
     return global.thread_run;
 }
 
-/* Runs of 8 bytes for each thread, where a warp then reads two lines of one run of memory. */
+/* Runs of 8 bytes for each thread, where a warp then reads two lines of one run of memory, or where a
+ * run of memory is within a sector. */
 static void runs_of_threads_need_long_runs_of_memory(void **state) {
     (void)state;
     assert_int_equal(run_of_odd_rows(256), 4);
     assert_int_equal(run_of_odd_rows(128), 4);
     assert_int_equal(run_of_odd_rows(64), 1);
-    assert_int_equal(run_of_odd_rows(16), 1);
+    assert_int_equal(run_of_odd_rows(32), 1);
+    assert_int_equal(run_of_odd_rows(16), 4);
+    assert_int_equal(run_of_odd_rows(2), 2);
 }
 
 /* ---- reports ----------------------------------------------------------------------------- */
