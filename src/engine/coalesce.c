@@ -140,6 +140,8 @@ const lilac_layout *lilac_coalesce_default(assignment *a, const lilac_tile_type 
 void lilac_coalesce_access(const assignment *a, memory_access *access, const listed_op *listed) {
     const lilac_tile_op *op = listed->op;
     lilac_engine_access(&access->global, op, &a->axis, a->target->arch);
+    /* Operands of products go on to shared memory, where a thread stores its run at once. */
+    access->global.runs_share_lines |= a->has_products;
     access->type = lilac_tile_operand(op, 0)->type;
     access->weight = listed->weight;
     access->one_copy =

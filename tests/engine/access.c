@@ -68,9 +68,9 @@ static void widths(void **state) {
     }
 }
 
-/* The elements that a thread should load of a tile of 16-bit elements, 8 rows of `columns`. Rows have
- * 195 elements, so that no vector takes them. */
-static int64_t run_of_odd_rows(uint32_t columns) {
+/* A tile of 16-bit elements, 8 rows of `columns`; rows have 195 elements, so that no vector takes them.
+ * Do the lines of a thread's first load serve its others? */
+static bool odd_rows_share_lines(uint32_t columns) {
     static const char format[] =
         "%%r = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>\n"
         "%%c = tt.make_range {end = %u : i32, start = 0 : i32} : tensor<%uxi32>\n"
@@ -96,19 +96,19 @@ static int64_t run_of_odd_rows(uint32_t columns) {
     lilac_engine_access(&global, last_op(&p, LILAC_TILE_OP_TT_LOAD), &analysis, p.target.arch);
     lilac_arena_destroy(arena);
     program_clear(&p);
-    return global.thread_run;
+    assert_int_equal(global.thread_run, columns < 4 ? columns : 4);
+    return global.runs_share_lines;
 }
 
-/* Runs of 8 bytes for each thread, where a warp then reads two lines of one run of memory, or where a
- * run of memory is within a sector. */
+/* Where a warp reads two lines of one run of memory, or where a run is within a sector. */
 static void runs_of_threads_need_long_runs_of_memory(void **state) {
     (void)state;
-    assert_int_equal(run_of_odd_rows(256), 4);
-    assert_int_equal(run_of_odd_rows(128), 4);
-    assert_int_equal(run_of_odd_rows(64), 1);
-    assert_int_equal(run_of_odd_rows(32), 1);
-    assert_int_equal(run_of_odd_rows(16), 4);
-    assert_int_equal(run_of_odd_rows(2), 2);
+    assert_true(odd_rows_share_lines(256));
+    assert_true(odd_rows_share_lines(128));
+    assert_false(odd_rows_share_lines(64));
+    assert_false(odd_rows_share_lines(32));
+    assert_true(odd_rows_share_lines(16));
+    assert_true(odd_rows_share_lines(2));
 }
 
 /* ---- reports ----------------------------------------------------------------------------- */
