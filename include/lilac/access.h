@@ -67,6 +67,8 @@ typedef struct lilac_plan_global {
     /* Consecutive elements along order[0] that one thread should load: a vector, or more for narrow
      * elements that no vector covers. */
     int64_t thread_run;
+    /* Do the lines that a thread's first load of such a run requests serve its other loads? */
+    bool runs_share_lines;
     /* Sets of bits of coordinates: those whose change stays within a sector, a line, two lines, and
      * those that do not change the address. */
     uint64_t sector, line, line_pair;

@@ -805,7 +805,9 @@ LILAC_API bool lilac_simt_evaluation_get(lilac_simt_evaluation *evaluation, lila
 typedef enum lilac_simt_pressure_order {
     LILAC_SIMT_PRESSURE_TEXT,  /* as the instructions stand */
     LILAC_SIMT_PRESSURE_EARLY, /* each pure value just before its first use, loads as they stand */
-    LILAC_SIMT_PRESSURE_LATE   /* the same, and loads of the same addresses in all blocks, too */
+    LILAC_SIMT_PRESSURE_LATE,  /* the same, and loads of the same addresses in all blocks, too */
+    LILAC_SIMT_PRESSURE_PROMPT /* as EARLY, and each pure value as soon as it frees the registers
+                                  that it needs */
 } lilac_simt_pressure_order;
 
 /* An estimate of the 32-bit registers of a thread: the largest number of live words if the

@@ -189,6 +189,7 @@ struct assignment {
 
     /* assign_layouts.c, step 2: the values are classified */
     uint8_t *kind;           /* by value id: a value_kind */
+    bool has_products;       /* some operation is a matrix product */
     uint8_t *needs_one_copy; /* by value id: its users need one copy of each element only */
 
     /* layout_constraints.c: edges and equality classes. propagate.c: components and layouts */

@@ -127,6 +127,9 @@ static void list(assignment *a, const lilac_tile_region *region, int64_t weight)
             const layout_relation *relation = lilac_layout_relation(op);
             *entry = (listed_op){.op = op, .relation = relation, .weight = weight};
             check_operation(a, op, relation->rule);
+            a->has_products |= op->code == LILAC_TILE_OP_TT_DOT ||
+                               op->code == LILAC_TILE_OP_TT_DOT_SCALED ||
+                               op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
             if (relation->anchor) {
                 entry->anchor = &a->anchors[a->anchor_count];
                 entry->anchor->op = op;

@@ -243,7 +243,8 @@ static uint64_t more_lines(const pricing *x) {
     uint32_t looked_up = rank_modulo(columns, set, x->global->line | x->global->same_address);
     looked_up += quarters ? count_bits(copies >> (lanes - 2)) : 0;
     uint64_t run = UINT64_C(1) << x->p->vector_bits;
-    for (uint32_t j = 0; j < x->global->bits[fast] && INT64_C(2) << j <= x->global->thread_run &&
+    for (uint32_t j = 0; x->global->runs_share_lines && j < x->global->bits[fast] &&
+                         INT64_C(2) << j <= x->global->thread_run &&
                          find_register(columns, UINT64_C(1) << (x->global->start[fast] + j)) >= 0;
          j++) {
         run = max_u64(run, UINT64_C(2) << j);
@@ -258,7 +259,8 @@ static uint64_t more_lines(const pricing *x) {
 static uint64_t left_out(const pricing *x) {
     const lilac_plan_global *global = x->global;
     const uint32_t fast = global->order[0];
-    if (global->thread_run == INT64_C(1) << global->vector_bits[fast]) {
+    if (!global->runs_share_lines || global->thread_run == INT64_C(1)
+                                                               << global->vector_bits[fast]) {
         return 0;
     }
     const uint64_t within = (uint64_t)(global->thread_run - 1) << global->start[fast];

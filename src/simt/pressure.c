@@ -17,6 +17,11 @@
  * cache, so an assembler may issue them late at no cost. If the caller asks for that, such loads
  * are placed as pure instructions are, but never past a barrier, a loop or the next row of stores.
  *
+ * A value that several instructions need is live until the last of them. Where each of two sums of a
+ * tree needs the differences that the other one has computed (Welford's algorithm), the first sum
+ * would leave all of them. If the caller asks for that, an instruction is placed as soon as its
+ * operands are there and those that it uses last have the registers of its results.
+ *
  * The order of the text is of use, too: an assembler does not always find the better one, so the
  * larger of both estimates bounds the spills of a limit.
  *
@@ -58,9 +63,12 @@ typedef struct counter {
     uint8_t *placed; /* of values: their instruction is in the order already */
     uint8_t *alive;
     uint8_t *varies; /* of values: may differ between blocks */
-    bool late, text;
-    bool blocks;         /* some value differs between blocks */
-    instruction **order; /* of the open bodies, concatenated */
+    bool late, text, prompt;
+    bool blocks;          /* some value differs between blocks */
+    uint32_t *uses;       /* prompt: of values: their uses that are not placed yet */
+    uint32_t *first_user; /* prompt: of values: their first user in `users`; of one more: the end */
+    instruction **users;  /* prompt: by value, in the order of the text, without bodies */
+    instruction **order;  /* of the open bodies, concatenated */
     uint32_t order_count, order_capacity;
     instruction **stack;
     uint32_t stack_count, stack_capacity;
@@ -216,6 +224,53 @@ static const inner_use *next_use(const inner_uses *uses, const inner_use *u) {
     return next < uses->list + uses->count && next->around == u->around ? next : NULL;
 }
 
+/* ---- users ------------------------------------------------------------------------------ */
+
+/* Counts the uses of each value, and in first_user[v + 1] its pure users. */
+static void count_uses(counter *c, const lilac_simt_body *body) {
+    for (const instruction *i = body->first; i != NULL; i = i->next) {
+        const bool pure = lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) && i->result_count > 0;
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            c->uses[i->operands[k]]++;
+            c->first_user[i->operands[k] + 1] += pure;
+        }
+        for (uint32_t b = 0; b < i->body_count; b++) {
+            count_uses(c, i->bodies[b]);
+        }
+    }
+}
+
+/* Puts each pure user at the end of its lists, whose ends move from `ends`. */
+static void fill_users(counter *c, const lilac_simt_body *body, uint32_t *ends) {
+    for (instruction *i = body->first; i != NULL; i = i->next) {
+        const bool pure = lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) && i->result_count > 0;
+        for (uint32_t k = 0; k < i->operand_count && pure; k++) {
+            c->users[ends[i->operands[k]]++] = i;
+        }
+        for (uint32_t b = 0; b < i->body_count; b++) {
+            fill_users(c, i->bodies[b], ends);
+        }
+    }
+}
+
+static void list_users(counter *c) {
+    const size_t count = c->kernel->value_count, size = sizeof(uint32_t) * (count + 1);
+    c->uses = lilac_heap_grow(NULL, size);
+    c->first_user = lilac_heap_grow(NULL, size);
+    memset(c->uses, 0, size);
+    memset(c->first_user, 0, size);
+    count_uses(c, c->kernel->body);
+    for (size_t v = 0; v < count; v++) {
+        c->first_user[v + 1] += c->first_user[v];
+    }
+    const size_t users = c->first_user[count];
+    uint32_t *ends = lilac_heap_grow(NULL, size);
+    memcpy(ends, c->first_user, size);
+    c->users = lilac_heap_grow(NULL, sizeof(instruction *) * (users + 1));
+    fill_users(c, c->kernel->body, ends);
+    lilac_heap_free(ends);
+}
+
 /* ---- the order -------------------------------------------------------------------------- */
 
 static void push(instruction ***list, uint32_t *count, uint32_t *capacity, instruction *i) {
@@ -244,6 +299,85 @@ static instruction *pending(const counter *c, const lilac_simt_body *body, lilac
                : NULL;
 }
 
+/* The words of the operands whose last use this instruction is. */
+static uint32_t words_that_end(const counter *c, const instruction *i) {
+    uint32_t words = 0;
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        uint32_t same = 0;
+        bool before = false;
+        for (uint32_t j = 0; j < i->operand_count; j++) {
+            same += i->operands[j] == i->operands[k];
+            before |= j < k && i->operands[j] == i->operands[k];
+        }
+        words += !before && c->uses[i->operands[k]] == same ? words_of(c, i->operands[k]) : 0;
+    }
+    return words;
+}
+
+/* Can the instruction be placed, in the body of its operand, and are no more words live then? */
+static bool is_prompt(const counter *c, const instruction *i, const lilac_simt_body *body) {
+    uint32_t words = 0;
+    if (!waits(c, i) || c->placed[i->result] || c->kernel->values[i->result].body != body) {
+        return false;
+    }
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        const instruction *operand = pending(c, body, i->operands[k]);
+        if (operand != NULL && (operand->operand_count > 0 || words_of(c, i->operands[k]) > 0)) {
+            return false; /* not a constant */
+        }
+    }
+    for (uint32_t r = 0; r < i->result_count; r++) {
+        words += words_of(c, i->result + r);
+    }
+    return words <= words_that_end(c, i);
+}
+
+static void push_placed(counter *c, instruction *i) {
+    if (i->result_count > 0) {
+        memset(c->placed + i->result, 1, i->result_count);
+    }
+    push(&c->order, &c->order_count, &c->order_capacity, i);
+}
+
+static void push_prompt_users(counter *c, const lilac_simt_body *body, lilac_simt_value v) {
+    for (uint32_t u = c->first_user[v]; u < c->first_user[v + 1]; u++) {
+        instruction *user = c->users[u];
+        if (!is_prompt(c, user, body)) {
+            continue;
+        }
+        for (uint32_t k = 0; k < user->operand_count; k++) {
+            instruction *constant = pending(c, body, user->operands[k]);
+            if (constant != NULL) {
+                push_placed(c, constant);
+            }
+        }
+        push_placed(c, user);
+    }
+}
+
+static void note_uses(counter *c, const instruction *i) {
+    for (uint32_t k = 0; k < i->operand_count && c->prompt; k++) {
+        c->uses[i->operands[k]]--;
+    }
+}
+
+/* Appends a pure instruction to the order, and then those that have become prompt. None follows a
+ * load in this way: the loads of a row are issued before their results are used. */
+static void append(counter *c, const lilac_simt_body *body, instruction *first) {
+    uint32_t at = c->order_count;
+    push_placed(c, first);
+    for (; c->prompt && at < c->order_count; at++) {
+        const instruction *i = c->order[at];
+        note_uses(c, i);
+        for (uint32_t r = 0; r < i->result_count; r++) {
+            push_prompt_users(c, body, i->result + r);
+        }
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            push_prompt_users(c, body, i->operands[k]);
+        }
+    }
+}
+
 /* Places the operands of a value, then its instruction; depth first, with an explicit stack. */
 static void place(counter *c, const lilac_simt_body *body, lilac_simt_value wanted) {
     instruction *first = pending(c, body, wanted);
@@ -263,8 +397,7 @@ static void place(counter *c, const lilac_simt_body *body, lilac_simt_value want
         }
         c->stack_count--;
         if (!c->placed[i->result]) {
-            c->placed[i->result] = 1;
-            push(&c->order, &c->order_count, &c->order_capacity, i);
+            append(c, body, i);
         }
     }
 }
@@ -310,10 +443,8 @@ static void put_in_order(counter *c, const lilac_simt_body *body) {
         }
         late = late == i ? NULL : late;
         place_operands(c, body, i);
-        if (i->result_count > 0) {
-            c->placed[i->result] = 1;
-        }
-        push(&c->order, &c->order_count, &c->order_capacity, i);
+        push_placed(c, i);
+        note_uses(c, i);
     }
 }
 
@@ -398,18 +529,25 @@ uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, lilac_simt_pressur
     counter c = {.kernel = kernel,
                  .late = order == LILAC_SIMT_PRESSURE_LATE,
                  .text = order == LILAC_SIMT_PRESSURE_TEXT,
+                 .prompt = order == LILAC_SIMT_PRESSURE_PROMPT,
                  .placed = memory,
                  .alive = memory + kernel->value_count,
                  .varies = memory + 2 * (size_t)kernel->value_count};
     find_apart(&c, kernel->body);
     c.late &= c.blocks;
     list_uses(&c);
+    if (c.prompt) {
+        list_users(&c);
+    }
     count_body(&c, kernel->body);
     lilac_heap_free(memory);
     lilac_heap_free(c.order);
     lilac_heap_free(c.stack);
     lilac_heap_free(c.inside.list);
     lilac_heap_free(c.outside.list);
+    lilac_heap_free(c.uses);
+    lilac_heap_free(c.first_user);
+    lilac_heap_free(c.users);
     return c.most;
 }
 

@@ -68,6 +68,49 @@ static void widths(void **state) {
     }
 }
 
+/* A tile of 16-bit elements, 8 rows of `columns`; rows have 195 elements, so that no vector takes them.
+ * Do the lines of a thread's first load serve its others? */
+static bool odd_rows_share_lines(uint32_t columns) {
+    static const char format[] =
+        "%%r = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>\n"
+        "%%c = tt.make_range {end = %u : i32, start = 0 : i32} : tensor<%uxi32>\n"
+        "%%re = tt.expand_dims %%r {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>\n"
+        "%%ce = tt.expand_dims %%c {axis = 0 : i32} : tensor<%uxi32> -> tensor<1x%uxi32>\n"
+        "%%k = arith.constant dense<195> : tensor<8x1xi32>\n"
+        "%%rs = arith.muli %%re, %%k : tensor<8x1xi32>\n"
+        "%%rb = tt.broadcast %%rs : tensor<8x1xi32> -> tensor<8x%uxi32>\n"
+        "%%cb = tt.broadcast %%ce : tensor<1x%uxi32> -> tensor<8x%uxi32>\n"
+        "%%o = arith.addi %%rb, %%cb : tensor<8x%uxi32>\n"
+        "%%s = tt.splat %%q : !tt.ptr<f16> -> tensor<8x%ux!tt.ptr<f16>>\n"
+        "%%x = tt.addptr %%s, %%o : tensor<8x%ux!tt.ptr<f16>>, tensor<8x%uxi32>\n"
+        "%%v = tt.load %%x : tensor<8x%ux!tt.ptr<f16>>\n";
+    const uint32_t n = columns;
+    char body[2048];
+    program p;
+    lilac_plan_global global;
+    lilac_axis_analysis analysis;
+    lilac_arena *arena = lilac_arena_create();
+    snprintf(body, sizeof body, format, n, n, n, n, n, n, n, n, n, n, n, n);
+    program_body(&p, body, 4);
+    lilac_engine_axis_facts(&analysis, arena, p.module->functions);
+    lilac_engine_access(&global, last_op(&p, LILAC_TILE_OP_TT_LOAD), &analysis, p.target.arch);
+    lilac_arena_destroy(arena);
+    program_clear(&p);
+    assert_int_equal(global.thread_run, columns < 4 ? columns : 4);
+    return global.runs_share_lines;
+}
+
+/* Where a warp reads two lines of one run of memory, or where a run is within a sector. */
+static void runs_of_threads_need_long_runs_of_memory(void **state) {
+    (void)state;
+    assert_true(odd_rows_share_lines(256));
+    assert_true(odd_rows_share_lines(128));
+    assert_false(odd_rows_share_lines(64));
+    assert_false(odd_rows_share_lines(32));
+    assert_true(odd_rows_share_lines(16));
+    assert_true(odd_rows_share_lines(2));
+}
+
 /* ---- reports ----------------------------------------------------------------------------- */
 
 /* A matrix product with asynchronous copies: 16 bytes per thread, executed once per element. */
@@ -124,6 +167,7 @@ static void without_layouts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(widths), cmocka_unit_test(copies),
-                                       cmocka_unit_test(without_layouts)};
+                                       cmocka_unit_test(without_layouts),
+                                       cmocka_unit_test(runs_of_threads_need_long_runs_of_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

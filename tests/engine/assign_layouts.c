@@ -334,6 +334,41 @@ static void narrow_elements_stand_in_runs(void **state) {
     }
 }
 
+/* The elements of a thread that adds `tables` of 64 elements to a line of 512 elements, for 256
+ * threads. */
+static uint32_t elements_of_sum(uint32_t tables) {
+    char text[8192];
+    int length = snprintf(text, sizeof text, "%s",
+                          LINE("y", "p", "512") "%s0 = tt.load %y : tensor<512x!tt.ptr<f32>>\n"
+                                                "%k = arith.constant dense<64> : tensor<512xi32>\n"
+                                                "%c0 = arith.remui %yr, %k : tensor<512xi32>\n");
+    for (uint32_t i = 1; i <= tables; i++) {
+        length += snprintf(text + length, sizeof text - (size_t)length,
+                           "%%c%u = arith.addi %%c%u, %%k : tensor<512xi32>\n"
+                           "%%x%u = tt.addptr %%ys, %%c%u : tensor<512x!tt.ptr<f32>>, "
+                           "tensor<512xi32>\n"
+                           "%%v%u = tt.load %%x%u : tensor<512x!tt.ptr<f32>>\n"
+                           "%%s%u = arith.addf %%s%u, %%v%u : tensor<512xf32>\n",
+                           i, i - 1, i, i, i, i, i, i - 1, i);
+    }
+    snprintf(text + length, sizeof text - (size_t)length,
+             "tt.store %%y, %%s%u : tensor<512x!tt.ptr<f32>>\n", tables);
+    program p;
+    program_body(&p, text, 8);
+    assert_true(program_assign(&p, true));
+    const uint32_t elements = elements_along(value_named(&p, "y")->type->layout, 0, false);
+    program_clear(&p);
+    return elements;
+}
+
+/* Full vectors with idle warps, where the loads leave a thread registers; else no warp is idle. */
+static void copies_need_registers_for_all_loads(void **state) {
+    (void)state;
+    for (uint32_t tables = 1; tables <= 8; tables++) {
+        assert_int_equal(elements_of_sum(tables), tables < 5 ? 4 : 2);
+    }
+}
+
 /* A conversion stands where it is cheapest: before elements get wider. */
 /* Where a memory operation wants its pointers otherwise than what they are made of, they alone
  * change: offsets come by rows and are stored by rows, but what they point to runs along columns.
@@ -709,6 +744,7 @@ int main(void) {
         cmocka_unit_test(masks_of_rows_tie_no_layouts),
         cmocka_unit_test(operands_are_computed_behind_their_conversion),
         cmocka_unit_test(narrow_elements_stand_in_runs),
+        cmocka_unit_test(copies_need_registers_for_all_loads),
         cmocka_unit_test(conversions_are_reported),
         cmocka_unit_test(vectors_cross_dimensions),
         cmocka_unit_test(pointers_change_alone),

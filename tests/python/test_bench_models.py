@@ -30,11 +30,11 @@ def rows(kernels=KERNELS, steps=STEPS):
     return report.model_rows([m for m in zoo.MODELS if m.name in known], kernels, steps)
 
 
-def test_the_list_has_two_halves_of_the_same_size():
+def test_the_list_has_a_held_out_half_and_at_least_as_many_others():
     names = [model.name for model in zoo.MODELS]
     halves = [[m for m in zoo.MODELS if m.half == half] for half in report.HALVES]
     assert len(names) == len(set(names)) >= 20
-    assert len(halves[0]) == len(halves[1]) and sum(map(len, halves)) == len(names)
+    assert len(halves[0]) >= len(halves[1]) >= 12 and sum(map(len, halves)) == len(names)
     for half in halves:
         assert {m.step for m in half} == {"training", "inference"} and any(m.dynamic for m in half)
         assert {"float32", "float16", "bfloat16"} == {m.dtype for m in half}
@@ -66,6 +66,17 @@ def test_summary_has_both_halves_apart():
     assert found["held-out"]["ratio"] == 1 and found["development"]["least"] == pytest.approx(4.001 / 5.1)
     assert found["all"]["ratio"] == pytest.approx((4.001 / 5.1) ** 0.5)
     assert found["development"]["step_ratio"] == 2 == found["development"]["first_step_ratio"]
+    assert (found["development"]["step_least_name"], found["development"]["first_step_models"]) == ("llama", 1)
+
+
+def test_the_ratio_of_steps_is_of_rounds_in_turn():
+    paired = [{**STEPS[0], "replay_ms": 6.0}, {
+        **STEPS[1], "step_ratio": 1.5, "step_ratio_least": 1.25, "step_ratio_most": 2.5, "replay_ms": 4.0,
+        "replay_ratio": 1.625, "replay_ratio_least": 1.5, "replay_ratio_most": 1.75}]
+    assert report.summary(rows(steps=paired))["development"]["step_ratio"] == pytest.approx(1.5)
+    text = report.text([zoo.by_name()["llama"]], [], paired, {})
+    assert "| 1.500 |" in text and "1.250–2.500" in text and "(least 1.500, llama)" in text
+    assert "4.00 / 6.00" in text and "1.500–1.750" in text and "host's time 1.625" in text
 
 
 def test_slowest_kernels_say_what_differs():
@@ -142,7 +153,7 @@ def scheduler(monkeypatch, tmp_path):
     from lilac.bench.models import scheduler as module
 
     monkeypatch.setattr(module, "serve", play)
-    monkeypatch.setattr(module.Scheduler, "enough_memory", lambda self: True)
+    monkeypatch.setattr(module, "has_room", lambda: True)
     made = module.Scheduler(str(tmp_path), rounds=3, budget=0.08, jobs=2)
     yield made
     made.close()
@@ -177,6 +188,82 @@ def test_models_that_are_not_compiled_in_time_are_compiled_later(scheduler):
     assert not any(map(scheduler.is_prepared, models)) and "sleeps" in scheduler.failures and not scheduler.workers
     assert scheduler.measure(models[1], 100.0)[1] is None
     assert scheduler.measure(models[0], 1.0) == (None, "not compiled within the time for it")
+
+
+# ---- whole steps --------------------------------------------------------------------------------------------------
+
+STEP = """
+import json, sys, time
+compiler, model, place = sys.argv[1:]
+if model == "sleeps":
+    time.sleep(600)
+if (model, compiler) == ("crashes", "lilac"):
+    sys.exit(7)
+print("some other output")
+if (model, compiler) == ("fails", "lilac"):
+    print(json.dumps({"model": model, "compiler": compiler, "failure": "no such module"}), flush=True)
+    sys.exit()
+row = {"model": model, "compiler": compiler, "first_s": 2.0, "eager_ms": 9.0, "error": 0.0, "place": place}
+print(json.dumps(row), flush=True)
+for count, line in enumerate(sys.stdin):
+    if (model, compiler) == ("stops", "triton") or (model, line) == ("dies", "replay\\n"):
+        sys.exit(9)
+    times = [(6.0 if compiler == "triton" else 3.0) + count] * 5
+    print([] if (model, line) == ("waits", "replay\\n") else times, flush=True)
+"""
+
+
+@pytest.fixture
+def measure_steps(monkeypatch):
+    from lilac.bench.models import steps
+
+    monkeypatch.setattr(steps, "command", lambda compiler, model, place: [
+        sys.executable, "-c", STEP, compiler, model, ",".join(map(str, place))])
+    monkeypatch.setattr(steps, "processors", lambda: list(range(4)))
+    monkeypatch.setattr(steps, "ROUNDS", 3)
+
+    def run(*models, seconds=100.0):
+        found = []
+        steps.measure(models, 2, time.perf_counter() + seconds, found.append)
+        return {(row["model"], row["compiler"]): row for rows in found for row in rows}
+    return run
+
+
+def test_steps_of_both_compilers_are_timed_in_turn(measure_steps):
+    found = measure_steps("one", "two")
+    assert len(found) == 4 and {row["place"] for row in found.values()} == {"0,1", "2,3"}
+    lilac, triton = (found["one", name] for name in ("lilac", "triton"))
+    assert triton["step_rounds"] == [7, 8, 9] and lilac["step_ms"] == 5 and triton["step_ms"] == 8
+    assert lilac["step_ratio"] == pytest.approx(8 / 5) and lilac["step_ratio_most"] == 7 / 4
+    assert lilac["replay_rounds"] == [8, 9, 10] and lilac["replay_ratio"] == pytest.approx(12 / 9)
+    assert all(row["first_s"] == 2 for row in found.values())
+
+
+def test_a_step_that_cannot_be_captured_is_timed_with_the_host(measure_steps):
+    found = measure_steps("waits", "dies")
+    for model in ("waits", "dies"):
+        assert found[model, "lilac"]["step_ms"] == 5 and "replay_ms" not in found[model, "lilac"]
+        assert not any("failure" in found[model, name] for name in ("lilac", "triton"))
+
+
+def test_a_process_of_steps_that_fails_stops_no_other(measure_steps):
+    found = measure_steps("crashes", "fails", "stops", "one")
+    assert found["crashes", "lilac"]["failure"] == "its process ended"
+    assert found["fails", "lilac"]["failure"] == "no such module" and "step_ms" not in found["fails", "triton"]
+    assert found["stops", "triton"]["failure"] == "no times of its steps"
+    assert found["one", "lilac"]["step_ms"] == 5
+
+
+def test_first_steps_that_are_not_done_in_time_are_not_reported(measure_steps):
+    assert measure_steps("sleeps", seconds=2.0) == {}
+
+
+def test_processors_are_divided_equally():
+    from lilac.bench.models.steps import places
+
+    assert places(list(range(16)), None) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    assert places([3, 5, 7], 2) == [[3], [5]] and places([3], None) == [[3]] and places([1, 2], 9) == [[1], [2]]
+
 
 
 # ---- results ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 /* The number of blocks: what late loads of weights relieve of registers becomes another block, in whole warps
  * of each partition, and only where warps of a block wait for each other; and two blocks for products. */
+#include <lilac/occupancy.h>
 #include <lilac/simt.h>
 
 #include "support/test.h"
@@ -40,13 +41,58 @@ static void generate(lilac_text *out, uint32_t warps, uint32_t elements) {
     lilac_text_puts(out, "return\n}\n}\n");
 }
 
+/* A loop that adds `elements` loads of an iteration to as many sums. */
+static void generate_stream(lilac_text *out, uint32_t warps, uint32_t elements) {
+    lilac_text_printf(out,
+                      "simt.module target \"sm_90a\" {\n"
+                      "kernel @k(%%i: i64 ptr align 16, %%o: i64 ptr align 16, %%c: i32) "
+                      "warps %u ctas 1 shared 0 {\n"
+                      "%%t = thread : i32\n%%b = block x : i32\n%%k = const 256 : i32\n"
+                      "%%m = mulwide_u %%b, %%k : i64\n%%n = mulwide_u %%t, %%k : i64\n"
+                      "%%p = param 0 : i64\n%%r = param 1 : i64\n%%count = param 2 : i32\n"
+                      "%%a = add %%m, %%n : i64\n%%in = add %%p, %%a : i64\n"
+                      "%%out = add %%r, %%a : i64\n%%zero = const 0 : i32\n%%one = const 1 : i32\n"
+                      "%%s = const 0.0 : f32\n",
+                      warps);
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%s%%z%u", e > 0 ? ", " : "", e);
+    }
+    lilac_text_puts(out, " = loop %j = %zero to %count step %one (");
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%s%%s%u = %%s", e > 0 ? ", " : "", e);
+    }
+    lilac_text_puts(out, ") : ");
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_puts(out, e > 0 ? ", f32" : "f32");
+    }
+    lilac_text_puts(out, " {\n%d = mulwide_s %j, %k : i64\n%at = add %in, %d : i64\n");
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%x%u = ld.global [%%at + %u] : f32\n", e, 4 * e);
+    }
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%y%u = fadd %%s%u, %%x%u : f32\n", e, e, e);
+    }
+    lilac_text_puts(out, "yield ");
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%s%%y%u", e > 0 ? ", " : "", e);
+    }
+    lilac_text_puts(out, "\n}\n");
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%z%u)\n", 4 * e, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
 typedef struct outcome {
     uint32_t blocks, late, early;
+    uint32_t words; /* live, with early loads */
+    uint32_t left;  /* registers of a thread with this number of blocks */
 } outcome;
 
-static outcome run(uint32_t warps, uint32_t elements) {
+static outcome run(void (*generator)(lilac_text *, uint32_t, uint32_t), uint32_t warps,
+                   uint32_t elements) {
     lilac_text text = {0};
-    generate(&text, warps, elements);
+    generator(&text, warps, elements);
     lilac_context *context = lilac_context_create();
     uint32_t source = lilac_source_add(context, "occupancy", text.bytes, text.length);
     lilac_simt_module *module = lilac_simt_read(context, source);
@@ -62,6 +108,8 @@ static outcome run(uint32_t warps, uint32_t elements) {
     lilac_simt_opt_occupancy(kernel);
     assert_false(lilac_simt_opt_occupancy(kernel));
     o.blocks = kernel->min_blocks;
+    o.words = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+    o.left = lilac_registers_for_blocks(module->arch, warps, o.blocks);
     lilac_simt_module_destroy(module);
     lilac_context_destroy(context);
     lilac_text_clear(&text);
@@ -75,7 +123,7 @@ static void whole_partitions(void **state) {
     uint32_t numbers = 0, odd = 0;
     for (uint32_t warps = 1; warps <= 16; warps *= 2) {
         for (uint32_t elements = 8; elements <= ELEMENTS; elements++) {
-            outcome o = run(warps, elements);
+            outcome o = run(generate, warps, elements);
             if (o.blocks > 0) {
                 assert_true(o.blocks <= o.late);
                 assert_int_equal(o.blocks * warps % PARTITIONS, 0);
@@ -86,6 +134,27 @@ static void whole_partitions(void **state) {
         }
     }
     assert_true(numbers > 0 && odd > 0);
+}
+
+/* A loop whose loads are kept together gets a number of blocks that fills all partitions evenly: an
+ * assembler limits registers to those of the fullest one. Blocks that are added to that end leave a
+ * register for each live word. */
+static void streams_fill_partitions(void **state) {
+    (void)state;
+    uint32_t more = 0, fewer = 0;
+    for (uint32_t warps = 1; warps <= 4; warps *= 2) {
+        for (uint32_t elements = 8; elements <= ELEMENTS; elements++) {
+            const outcome o = run(generate_stream, warps, elements);
+            if (o.blocks > 0) {
+                assert_int_equal(o.blocks * warps % PARTITIONS, 0);
+                assert_true(o.blocks < o.early + PARTITIONS && o.early < o.blocks + PARTITIONS);
+                assert_true(o.blocks <= o.early || o.words <= o.left);
+                more += o.blocks > o.early;
+                fewer += o.blocks < o.early;
+            }
+        }
+    }
+    assert_true(more > 0 && fewer > 0);
 }
 
 /* Products of `columns` columns, `chain` of them one after another into the same accumulators, while `others`
@@ -175,8 +244,70 @@ static void two_blocks_of_products(void **state) {
     }
 }
 
+/* Two sums in a tree of 2^`levels` loads: a mean of the loads, and of the squares of the differences that
+ * the first sum computes at every node. The loads are stored at the end. */
+static void generate_tree(lilac_text *out, uint32_t levels) {
+    lilac_text_puts(out, "simt.module target \"sm_90a\" {\n"
+                         "kernel @k(%i: i64 ptr align 16, %o: i64 ptr align 16) "
+                         "warps 4 ctas 1 shared 0 {\n"
+                         "%t = thread : i32\n%k = const 256 : i32\n%n = mulwide_u %t, %k : i64\n"
+                         "%p = param 0 : i64\n%r = param 1 : i64\n%in = add %p, %n : i64\n"
+                         "%out = add %r, %n : i64\n%half = const 0.5 : f32\n");
+    for (uint32_t e = 0; e < 1U << levels; e++) {
+        lilac_text_printf(out, "%%m0_%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+        lilac_text_printf(out, "%%s0_%u = const 0.0 : f32\n", e);
+    }
+    for (uint32_t l = 1; l <= levels; l++) {
+        for (uint32_t e = 0; e < 1U << (levels - l); e++) {
+            const uint32_t a = 2 * e, b = 2 * e + 1, below = l - 1;
+            lilac_text_printf(out, "%%d%u_%u = fsub %%m%u_%u, %%m%u_%u : f32\n", l, e, below, b,
+                              below, a);
+            lilac_text_printf(out, "%%m%u_%u = ffma %%d%u_%u, %%half, %%m%u_%u : f32\n", l, e, l, e,
+                              below, a);
+            lilac_text_printf(out, "%%q%u_%u = ffma %%d%u_%u, %%d%u_%u, %%s%u_%u : f32\n", l, e, l,
+                              e, l, e, below, a);
+            lilac_text_printf(out, "%%s%u_%u = fadd %%q%u_%u, %%s%u_%u : f32\n", l, e, l, e, below,
+                              b);
+        }
+    }
+    lilac_text_printf(out, "st.global [%%out], (%%m%u_0)\nst.global [%%out + 4], (%%s%u_0)\n",
+                      levels, levels);
+    for (uint32_t e = 0; e < 1U << levels; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%m0_%u)\n", 8 + 4 * e, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+/* The second sum waits for the first one, which leaves the differences of all nodes; or each square
+ * is added as soon as its difference is there. */
+static void prompt_sums_leave_no_differences(void **state) {
+    (void)state;
+    for (uint32_t levels = 3; levels <= 6; levels++) {
+        const uint32_t leaves = 1U << levels;
+        lilac_text text = {0};
+        generate_tree(&text, levels);
+        lilac_context *context = lilac_context_create();
+        const uint32_t source = lilac_source_add(context, "tree", text.bytes, text.length);
+        lilac_simt_module *module = lilac_simt_read(context, source);
+        if (module == NULL || !lilac_simt_verify(module)) {
+            print_diagnostics(context);
+            fail();
+        }
+        const lilac_simt_kernel *kernel = module->kernels;
+        const uint32_t early = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+        const uint32_t prompt = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_PROMPT);
+        assert_true(early >= 2 * leaves - 1);
+        assert_in_range(prompt, leaves, leaves + 2 * levels + 6);
+        lilac_simt_module_destroy(module);
+        lilac_context_destroy(context);
+        lilac_text_clear(&text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_partitions),
+                                       cmocka_unit_test(streams_fill_partitions),
+                                       cmocka_unit_test(prompt_sums_leave_no_differences),
                                        cmocka_unit_test(two_blocks_of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

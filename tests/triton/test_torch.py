@@ -69,7 +69,7 @@ def test_worker_of_a_process_with_lilac(torch, monkeypatch):
 
 def test_no_workers_without_the_hook(torch, monkeypatch):
     """They would compile with Triton, in silence."""
-    monkeypatch.setattr(switch, "_hook_is_installed", lambda: False)
+    monkeypatch.setattr(switch, "hook_is_installed", lambda: False)
     with pytest.warns(RuntimeWarning, match="no worker processes"):
         lilac.triton.enable()
     assert torch.inductor.compile_threads == 1 and os.environ["TORCHINDUCTOR_COMPILE_THREADS"] == "1"
@@ -77,5 +77,5 @@ def test_no_workers_without_the_hook(torch, monkeypatch):
     assert torch.inductor.compile_threads == 8 and "TORCHINDUCTOR_COMPILE_THREADS" not in os.environ
 
 
-def test_the_hook_is_installed():
-    assert switch._hook_is_installed()
+def test_thehook_is_installed():
+    assert switch.hook_is_installed()

@@ -218,11 +218,12 @@ def _tell_torch(key: Optional[str]) -> None:
         if clear is not None:
             clear()
     _restart_workers(sys.modules.get("torch._inductor.async_compile"))
-    if key is not None and not _hook_is_installed():
+    if key is not None and not hook_is_installed():
         _no_workers()
 
 
-def _hook_is_installed() -> bool:
+def hook_is_installed() -> bool:
+    """Do processes that torch.compile starts find lilac in their environment?"""
     folders = [*site.getsitepackages(), site.getusersitepackages()]
     return any(os.path.exists(os.path.join(folder, "lilac_triton.pth")) for folder in folders)
 

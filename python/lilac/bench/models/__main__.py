@@ -5,14 +5,14 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from ..__main__ import COUNT, DONE, FAILED, REFUSED, SECONDS, USAGE, Refusal, environment, require, say, short, write
-from . import report, zoo
+from ..runner import NAMES
+from . import report, steps, zoo
+from .scheduler import Scheduler, has_room
 
 
 def arguments(argv):
@@ -34,7 +34,8 @@ def arguments(argv):
                         help="time in which the models are compiled in parallel; a model that is not compiled then is "
                         "compiled when it is measured (default: half of --time)")
     parser.add_argument("--jobs", type=COUNT, metavar="N",
-                        help="number of models that are compiled at the same time (default: half of the processors)")
+                        help="number of models that are compiled at the same time (default: half of the processors), and "
+                        "of first steps (default: a quarter of the processors)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
                         help="write everything as data after each model; measurements of an existing file are kept")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the tables")
@@ -74,7 +75,7 @@ class Run:
         return any(row["model"] == model.name for row in self.kernels)
 
     def has_step(self, model, compiler):
-        return any((row["model"], row["compiler"]) == (model.name, compiler) for row in self.steps)
+        return any((row["model"], row["compiler"]) == (model.name, compiler) and "step_ms" in row for row in self.steps)
 
     def save(self):
         options = self.options
@@ -119,35 +120,24 @@ def measure_kernels(run, scheduler, models, deadline):
             say(f"  {report.line(rows)}   ({time.perf_counter() - began:.0f} s)")
 
 
-def measure_steps(run, models, compiler, deadline):
-    """Whole steps in a process of their own, where this compiler is on from the start."""
-    names = [model.name for model in models if not run.has_step(model, compiler)]
-    left = deadline - time.perf_counter()
-    if not names or left <= 0:
-        return
-    environment = {**os.environ, "LILAC_TRITON": "1" if compiler == "lilac" else "0"}
-    command = [sys.executable, "-m", "lilac.bench.models.step", compiler, *names]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        timer = threading.Timer(min(left, threading.TIMEOUT_MAX), process.kill)
-        timer.daemon = True
-        timer.start()
-        for line in process.stdout:
-            if not line.startswith("{") or not line.endswith("\n"):  # other output, or the process was ended
-                continue
-            row = json.loads(line)
-            run.steps.append(row)
-            run.save()
-            say(f"  {row['model']:<20} {compiler:<7} " + (f"FAILED: {row['failure']}" if "failure" in row else
-                f"first step {row['first_s']:.1f} s, step {row['step_ms']:.2f} ms (eager {row['eager_ms']:.2f})"))
-        timer.cancel()
+def measure_steps(run, models, jobs, deadline):
+    """Whole steps and first steps."""
+    names = [model.name for model in models if not all(run.has_step(model, compiler) for compiler in NAMES)]
+
+    def add(rows):
+        known = {(row["model"], row["compiler"]) for row in rows}
+        run.steps = [row for row in run.steps if (row["model"], row["compiler"]) not in known] + rows
+        run.save()
+
+    if names and time.perf_counter() < deadline:
+        say(f"first steps of {len(names)} models")
+        steps.measure(names, jobs, deadline, add, has_room)
 
 
 def measure(run, options, models):
     import torch
 
     from ..measure import LEAST_LAUNCHES, Stopwatch
-    from ..runner import NAMES
-    from .scheduler import Scheduler
 
     deadline = time.perf_counter() + options.time
     options.clean, options.first_calls = False, 1
@@ -169,9 +159,16 @@ def measure(run, options, models):
             scheduler.close()
             shutil.rmtree(folder, ignore_errors=True)  # a process that has just ended may have left a file open
     if not options.kernels:
-        for compiler in NAMES:
-            say(f"whole steps under {compiler}")
-            measure_steps(run, [m for m in models if m.name not in run.missing], compiler, deadline)
+        measure_steps(run, [m for m in models if m.name not in run.missing], options.jobs, deadline)
+
+
+def require_hook():
+    """Without it torch.compile uses worker processes under Triton only, and first steps cannot be compared."""
+    from ...triton.switch import hook_is_installed
+
+    if not hook_is_installed():
+        raise Refusal("lilac's start-up hook is not in site-packages (pip install of the package puts it there), so "
+                      "torch.compile would use no worker processes under lilac; --kernels measures the kernels alone")
 
 
 def main(argv=None):
@@ -184,6 +181,8 @@ def main(argv=None):
         return DONE
     try:
         require(compile_only=False)
+        if not options.kernels:
+            require_hook()
     except Refusal as problem:
         say(f"lilac.bench: {problem}")
         return REFUSED

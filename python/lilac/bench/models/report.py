@@ -86,10 +86,12 @@ def summary(rows):
             found[half] = {"models": len(ratios), "ratio": geometric_mean(ratios), "least": min(ratios),
                            "own_ratio": geometric_mean(row["own_ratio"] for row in mine if row.get("ratio")),
                            "kernels": sum(row["kernels"] for row in mine), "failed": sum(row["failed"] for row in mine)}
-        steps = [row["steps"] for row in mine if all("step_ms" in row.get("steps", {}).get(n, {}) for n in NAMES)]
-        for key, title in (("step_ms", "step_ratio"), ("first_s", "first_step_ratio")):
-            if steps:
-                found.setdefault(half, {})[title] = geometric_mean(s["triton"][key] / s["lilac"][key] for s in steps)
+        for key, title in (("step_ms", "step"), ("replay_ms", "replay"), ("first_s", "first_step")):
+            both = {row["name"]: step_ratio(row, key) for row in mine if step_ratio(row, key)}
+            if both:
+                least = min(both, key=both.get)
+                found.setdefault(half, {}).update({f"{title}_ratio": geometric_mean(both.values()), f"{title}_least": both[least],
+                                                   f"{title}_least_name": least, f"{title}_models": len(both)})
     return found
 
 
@@ -99,8 +101,19 @@ def step_cell(row, key, form):
 
 
 def step_ratio(row, key):
-    both = [row.get("steps", {}).get(name, {}).get(key) for name in NAMES]
+    """Triton's time over lilac's; of steps, the median of the rounds'."""
+    steps = row.get("steps", {})
+    in_turn = steps.get("lilac", {}).get(f"{key.removesuffix('_ms')}_ratio")
+    if in_turn:
+        return in_turn
+    both = [steps.get(name, {}).get(key) for name in NAMES]
     return both[0] / both[1] if all(both) else None
+
+
+def step_rounds(row, what="step"):
+    """The least and the largest ratio of a round."""
+    lilac, key = row.get("steps", {}).get("lilac", {}), f"{what}_ratio"
+    return f"{lilac[key + '_least']:.3f}–{lilac[key + '_most']:.3f}" if key in lilac else NONE
 
 
 def cut(name, most=48):
@@ -126,6 +139,10 @@ STEP_COLUMNS = (
     ("half", lambda r: r["half"]),
     ("step ms", lambda r: step_cell(r, "step_ms", "{:.2f}")),
     ("ratio", lambda r: number(step_ratio(r, "step_ms"))),
+    ("rounds", step_rounds),
+    ("on the GPU ms", lambda r: step_cell(r, "replay_ms", "{:.2f}")),
+    ("ratio", lambda r: number(step_ratio(r, "replay_ms"))),
+    ("rounds", lambda r: step_rounds(r, "replay")),
     ("first step s", lambda r: step_cell(r, "first_s", "{:.1f}")),
     ("ratio", lambda r: number(step_ratio(r, "first_s"))),
     ("error", lambda r: step_cell(r, "error", "{:.1g}")),
@@ -185,8 +202,11 @@ def text(models, kernels, steps, missing):
             out.append(f"{half}: Triton's time over lilac's {one['ratio']:.3f} in the geometric mean of {one['models']} model"
                        f"{'s' * (one['models'] != 1)} (least {one['least']:.3f}; each compiler's own options {one['own_ratio']:.3f}),"
                        f" {one['kernels']} kernels, {one['failed']} failed  ")
-        if "step_ratio" in one:
-            out.append(f"{half}: whole steps {one['step_ratio']:.3f}, first steps {one['first_step_ratio']:.2f}  ")
+        for title, name in (("step", "whole steps"), ("replay", "whole steps without the host's time"),
+                            ("first_step", "first steps from empty caches")):
+            if f"{title}_ratio" in one:
+                out.append(f"{half}: {name} {one[f'{title}_ratio']:.3f} in the geometric mean of {one[f'{title}_models']} model"
+                           f"{'s' * (one[f'{title}_models'] != 1)} (least {one[f'{title}_least']:.3f}, {one[f'{title}_least_name']})  ")
     out += quick_line(rows)
     lost = slowest(rows, kernels)
     if lost:

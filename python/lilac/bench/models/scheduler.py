@@ -104,6 +104,14 @@ class Worker:
         self.connection.close()
 
 
+def has_room():
+    """Is a part of the GPU's memory free, for another model?"""
+    import torch
+
+    free, whole = torch.cuda.mem_get_info()
+    return free >= FREE * whole
+
+
 class Scheduler:
     def __init__(self, folder, *, rounds, budget, jobs=None, keep=None, trace=lambda text: None):
         self.folder, self.rounds, self.budget, self.keep, self.trace = folder, rounds, budget, keep, trace
@@ -118,12 +126,6 @@ class Scheduler:
         worker = self.workers[model.name] = Worker(model, self.settings(jobs))
         return worker
 
-    def enough_memory(self):
-        import torch
-
-        free, whole = torch.cuda.mem_get_info()
-        return free >= FREE * whole
-
     def prepare(self, models, deadline=float("inf")):
         """Compiles the models. Workers that fail, or are not prepared at the deadline, end."""
         queue, jobs = list(models), min(self.jobs, len(models))
@@ -131,7 +133,7 @@ class Scheduler:
         while time.perf_counter() < deadline:
             busy = [w for w in self.workers.values() if w.state in ("compiling", "loading")]
             waiting = [w for w in self.workers.values() if w.state == "waiting for kernels"]
-            while queue and len(busy) < jobs and (not busy or self.enough_memory()):
+            while queue and len(busy) < jobs and (not busy or has_room()):
                 busy.append(self.start(queue.pop(0), jobs))
             if not busy and not waiting:
                 break

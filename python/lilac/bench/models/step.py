@@ -1,20 +1,36 @@
-"""python -m lilac.bench.models.step COMPILER MODEL…: whole steps under one compiler, a JSON line for each model.
+"""python -m lilac.bench.models.step COMPILER MODEL [PROCESSORS]: the process of whole steps of a model under a compiler.
 
-    first_s     seconds from the call of the compiled model to its first results, all caches empty
-    step_ms     median time of a later step
-    eager_ms    the same without torch.compile
+    parent                  this process, a line of JSON each
+                            builds the model, runs the eager step, and the compiled one with all caches empty
+                    <-      {model, compiler, first_s, eager_ms, error}     or {…, failure}, which ends the process
+    "step"          ->      runs steps for a fraction of a second
+                    <-      [milliseconds of each step]
+    "replay"        ->      the same, of replays of the step as a CUDA graph: what the GPU executes, without the host
+                    <-      [milliseconds of each], or [] if the step cannot be captured
+    end of input    ->      ends
+
+    first_s     seconds from the call of the compiled model to its first results, all caches empty. Inductor was
+                loaded and its processes were started by compiling another function
+    eager_ms    median time of a step without torch.compile
     error       the largest difference between the results of the compiled and the eager step, relative to the root
                 mean square of the result; in training also of the gradients. None if the step draws random numbers
                 (dropout), which torch.compile draws in another way
+
+PROCESSORS is a list of numbers: the processors that this process and those of Inductor may use until the first step is
+done. Output in other lines is not this program's.
 """
 
 import json
+import os
 import statistics
 import sys
 import tempfile
 import time
 
 from . import zoo
+
+BUDGET = 0.1  # seconds of the timed steps of a round
+WARM_UP = 3   # steps on another stream before a capture
 
 
 def seeded(torch, seed=1):
@@ -41,8 +57,8 @@ def outcome(torch, module, run, seed=1):
     return results + gradients
 
 
-def time_of(torch, run, budget=1.0):
-    """The median time of a step in milliseconds, and how many were timed."""
+def times_of(torch, run, budget):
+    """The times of several steps, in milliseconds."""
     run()
     torch.cuda.synchronize()
     times, begin = [], time.perf_counter()
@@ -53,7 +69,7 @@ def time_of(torch, run, budget=1.0):
         end.record()
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end))
-    return statistics.median(times), len(times)
+    return times
 
 
 def compiled_step(torch, model, module, inputs):
@@ -62,15 +78,29 @@ def compiled_step(torch, model, module, inputs):
     return zoo.step_of(model, torch.compile(module, dynamic=model.dynamic or None), inputs)
 
 
-def measured(torch, model):
+def warm_up(torch):
+    """Loads Inductor and starts its processes, by compiling a small function."""
+    from torch._inductor.async_compile import AsyncCompile
     from torch._inductor.utils import fresh_cache
 
+    with fresh_cache():
+        torch.compile(lambda x: x + 1)(torch.zeros(8, device="cuda"))
+    if hasattr(AsyncCompile, "wait_pool_ready"):
+        AsyncCompile.wait_pool_ready()
+
+
+def first_step(torch, model):
+    """(what is reported of it, the step)."""
+    from torch._inductor.async_compile import shutdown_compile_workers
+    from torch._inductor.utils import fresh_cache
+
+    warm_up(torch)
     seeded(torch)
     module, inputs = model.build()
     eager = zoo.step_of(model, module, inputs)
     wanted = outcome(torch, module, eager)
     is_random = relative(torch, outcome(torch, module, eager, seed=2), wanted) > 0.01
-    row = {"model": model.name, "eager_ms": time_of(torch, eager)[0]}
+    row = {"eager_ms": statistics.median(times_of(torch, eager, BUDGET))}
     with tempfile.TemporaryDirectory(prefix="lilac-bench-") as folder, fresh_cache(dir=folder):
         run = compiled_step(torch, model, module, inputs)
         begin = time.perf_counter()
@@ -78,25 +108,72 @@ def measured(torch, model):
         torch.cuda.synchronize()
         row["first_s"] = time.perf_counter() - begin
         found = outcome(torch, module, run)
-        row["error"] = None if is_random else relative(torch, found, wanted)
-        row["step_ms"], row["steps"] = time_of(torch, run)
-    return row
+    row["error"] = None if is_random else relative(torch, found, wanted)
+    shutdown_compile_workers()
+    module.zero_grad(set_to_none=True)
+    torch.cuda.empty_cache()
+    return row, run
+
+
+def captured(torch, run):
+    """A function that replays the step's work on the GPU; None if the step cannot be captured."""
+    stream = torch.cuda.Stream()
+    try:
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                run()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            run()
+        graph.replay()
+        torch.cuda.synchronize()
+    except Exception:  # it waits for the GPU, or allocates
+        return None
+    return graph.replay
+
+
+def limit(processors):
+    """Limits all threads of this process to these processors."""
+    if hasattr(os, "sched_setaffinity"):
+        for thread in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(thread), processors)
+
+
+def say(what):
+    print(json.dumps(what), flush=True)
+
+
+def answer(torch, run):
+    """Answers the parent's lines."""
+    replay = None
+    for line in sys.stdin:
+        if line.strip() == "replay":
+            replay = replay or captured(torch, run)
+            say(times_of(torch, replay, BUDGET) if replay else [])
+        else:
+            say(times_of(torch, run, BUDGET))
 
 
 def main(argv=None):
+    compiler, name, *places = argv or sys.argv[1:]
+    every = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    if places:
+        limit({int(one) for one in places[0].split(",")})
     import torch
 
     from ..runner import Compilers, reason
 
-    compiler, *names = argv or sys.argv[1:]
     with Compilers().using(compiler):
-        for name in names:
-            try:
-                row = measured(torch, zoo.by_name()[name])
-            except Exception as problem:
-                row = {"model": name, "failure": reason(problem)}
-            print(json.dumps({"compiler": compiler, **row}), flush=True)
-            torch.cuda.empty_cache()
+        row = {"model": name, "compiler": compiler}
+        try:
+            found, run = first_step(torch, zoo.by_name()[name])
+            limit(every)
+            say({**row, **found})
+            answer(torch, run)
+        except Exception as problem:
+            say({**row, "failure": reason(problem)})
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
     dynamic         torch.compile(dynamic=True): sizes are arguments of the kernels
 
 The models come from transformers, torchvision, torchaudio, timm, torch_geometric and diffusers. Widths are those
-of the published models; the number of equal layers is reduced to two, since further layers run the same kernels.
+of the published models; the number of equal layers is reduced, since further layers run the same kernels.
 A model whose package is not installed is reported as missing. Nothing is downloaded.
 """
 
@@ -138,6 +138,23 @@ def _timm(name, batch, size=224, **options):
     return make
 
 
+def _vision_of(config, batch, size=224, **options):
+    """A vision model of transformers from its configuration class."""
+    def make(torch, device):
+        import transformers
+
+        module = transformers.AutoModel.from_config(getattr(transformers, config)(**options))
+        return module, {"pixel_values": torch.randn(batch, 3, size, size, device=device)}
+    return make
+
+
+def _conv_tasnet(torch, device):
+    import torchaudio
+
+    module = torchaudio.models.ConvTasNet(msk_num_layers=4, msk_num_stacks=1)
+    return module, {"input": torch.randn(8, 1, 32000, device=device)}
+
+
 def _conformer(torch, device):
     import torchaudio
 
@@ -209,6 +226,17 @@ MODELS = [
     Model("unet", "diffusion", "development", "inference", "float16", "diffusers", _unet),
     Model("gat", "graph", "development", "training", "float32", "torch_geometric", _graph(
         "GAT", 20000, 200000, 128, heads=4)),
+    Model("mobilenet_v3", "vision", "development", "training", "float32", "torchvision", _vision("mobilenet_v3_large", 64)),
+    Model("regnet", "vision", "development", "training", "bfloat16", "torchvision", _vision("regnet_y_400mf", 64)),
+    Model("segformer", "vision", "development", "inference", "float16", "transformers", _vision_of(
+        "SegformerConfig", 16, 256)),
+    Model("focalnet", "vision", "development", "training", "bfloat16", "transformers", _vision_of(
+        "FocalNetConfig", 32, depths=[1, 1, 1, 1])),
+    Model("jamba", "state space", "development", "training", "bfloat16", "transformers", _transformer(
+        "JambaConfig", 4, 16, num_hidden_layers=2, hidden_size=2048, intermediate_size=4096, vocab_size=32768,
+        attn_layer_offset=1, attn_layer_period=2, expert_layer_period=8, expert_layer_offset=7, use_mamba_kernels=False)),
+    Model("conv_tasnet", "speech", "development", "training", "float32", "torchaudio", _conv_tasnet),
+    Model("gin", "graph", "development", "training", "float32", "torch_geometric", _graph("GIN", 20000, 200000, 128)),
 
     Model("gpt2_dynamic", "language", "held-out", "training", "bfloat16", "transformers", _transformer(
         "GPT2Config", 8, 1024, n_layer=2), dynamic=True),
