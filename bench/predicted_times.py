@@ -3,8 +3,14 @@
     python bench/predicted_times.py --json bench/results/h200_predicted_times.json --markdown bench/results/h200_predicted_times.md
 
 Each case is compiled as on an H200 (no GPU is needed), explained with its launch and the registers that ptxas reported
-when it was measured, and the predicted time is compared with the measured one. The constants of the model
+when it was measured, and the predicted time is compared with the measured one. The launch includes the contents of small
+integer buffers (lengths, offsets, tables of pages), on which trip counts depend. The constants of the model
 (src/explain/predict.c) were fitted on the cases whose number in the list of all cases is even; the table has both halves.
+
+The contents of the buffers are made by PyTorch:
+
+    python bench/predicted_times.py --write-contents contents.npz     where PyTorch and a GPU are
+    python bench/predicted_times.py --contents contents.npz …         anywhere
 """
 
 import argparse
@@ -18,6 +24,7 @@ from lilac.bench.case import Buffer, Constant
 from lilac.bench.discover import discover
 
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
+LARGEST = 1 << 17  # elements of a buffer whose contents are given
 MEASURED = ("h200_operators_run_times.json", "h200_products.json")
 
 
@@ -52,14 +59,45 @@ def strides(shape):
     return result
 
 
-def explained(case, row):
+def integer_buffers(case):
+    """[(key, name, number, buffer)] of the small integer buffers that the kernel reads."""
+    return [(f"{case.name}/{name}", name, number, buffer) for number, (name, buffer) in enumerate(case.launch.buffers.items())
+            if buffer.dtype in ("i32", "i64") and buffer.read and not buffer.output and buffer.elements <= LARGEST]
+
+
+def write_contents(path):
+    import numpy
+    import torch
+    from lilac.bench.case import Tensor
+
+    arrays = {}
+    for case in discover([]):
+        for key, _, number, buffer in integer_buffers(case):
+            generator = torch.Generator(device="cuda")
+            generator.manual_seed(number)
+            tensor = Tensor(torch, buffer, "cuda")
+            tensor.fill(generator)
+            arrays[key] = tensor.passed().cpu().numpy()
+    numpy.savez_compressed(path, **arrays)
+
+
+def explained(case, row, contents):
     with lilac.triton.enabled():
         kernel = case.launch.compile()
     text, registers = kernel.asm["ttir"], row["lilac"]["kernels"][0]["registers"]
     parameters = {one["name"] for one in lilac.compile(text, **case.launch.options).metadata["parameters"]}
     arguments = {name: value for name, value in integers(case.launch).items() if name in parameters}
+    arguments.update({name: contents[key] for key, name, _, _ in integer_buffers(case) if key in contents})
     return lilac.explain(text, grid=case.launch.grid, arguments=arguments, registers=registers,
                          **case.launch.options).json
+
+
+def bound(budget):
+    """The longest of memory, L2 and multiprocessors; of the last, the unit that is busiest."""
+    time = budget["time"]
+    longest = max(("memory", "L2", "multiprocessors"), key=time.get)
+    units = {one["name"]: one["clocks"] for one in budget["roofs"] if one["name"] not in ("memory", "L2")}
+    return longest if longest != "multiprocessors" else max(units, key=units.get)
 
 
 def within(rows, limit=0.15):
@@ -84,8 +122,19 @@ def main():
     parser.add_argument("--json", help="write the rows")
     parser.add_argument("--markdown", help="write the table")
     parser.add_argument("--budgets", help="write the budgets of all cases, for fitting")
+    parser.add_argument("--contents", help="the contents of integer buffers; without it, trip counts that depend on them "
+                                           "are assumed")
+    parser.add_argument("--write-contents", help="write that file, and nothing else")
     parser.add_argument("--filter", default="", help="only cases whose name contains this")
     options = parser.parse_args()
+    if options.write_contents:
+        return write_contents(options.write_contents)
+    contents = {}
+    if options.contents:
+        import numpy
+
+        with numpy.load(options.contents) as file:
+            contents = {key: file[key] for key in file.files}
     rows, budgets = [], []
     known = measured()
     for number, case in enumerate(discover([])):
@@ -93,18 +142,16 @@ def main():
         if row is None or options.filter not in case.name:
             continue
         try:
-            facts = explained(case, row)
+            facts = explained(case, row, contents)
         except lilac.Error as problem:
             print(f"{case.name}: {problem}", file=sys.stderr)
             continue
         budget = facts["budget"]
-        rows.append({"name": case.name, "half": number % 2, "ms": row["lilac"]["ms"], "bound": budget["bound"],
+        rows.append({"name": case.name, "half": number % 2, "ms": row["lilac"]["ms"], "bound": bound(budget),
                      "predicted_ms": 1e3 * (budget["seconds"] or 0)})
         budgets.append({**rows[-1], "family": case.family, "least_bytes": row["bytes"], "budget": budget,
                         "num_warps": facts["num_warps"], "num_ctas": facts["num_ctas"], "loops": facts["loops"],
-                        "buffers": facts["buffers"],
-                        "events": [[one["name"], one["loop"], one["executions"], one["rare"]]
-                                   for one in facts["operations"] if one["plans"] or "async" in one["name"]]})
+                        "segments": facts["segments"]})
     for name, data in ((options.json, rows), (options.budgets, budgets)):
         if name:
             with open(name, "w", encoding="utf-8") as file:

@@ -10,34 +10,58 @@ import { placeOf } from "./explanation.js";
 const ITERATIONS = 5;
 const ARRIVALS = new Set(["ttng.arrive_barrier"]); // of threads: waits for them wait for no copy
 
-/** Loops with products or waits for copies: [{place, before: [event], body: [event]}]; an event is {kind, place,
- *  pending, completes}. `before` are the events in front of all loops. */
+/** Loops with products or waits for copies: [{place, before: [event], body: [event], buffers}]; an event is {kind, place,
+ *  pending, completes}. `before` are the events in front of all loops. `buffers` is not null where other warps start the
+ *  copies (ttg.warp_specialize): so many may be in flight, and `before` then has the first ones. */
 export function loopsOf(explanation) {
   const operation = (number) => explanation.operations[number - 1];
-  const event = ({ operation: number, kind, pending, waits_for: waitsFor }) => ({
-    number, pending: pending ?? 0, place: placeOf(explanation, operation(number)),
+  const event = ({ operation: number, kind, pending, buffer, waits_for: waitsFor }) => ({
+    number, buffer, pending: pending ?? 0, place: placeOf(explanation, operation(number)),
     kind: kind === "box" ? "copy" : kind,
     synchronous: operation(number).name === "tt.dot",
-    completes: waitsFor.some((other) => !ARRIVALS.has(operation(other).name)),
+    waitsFor, completes: waitsFor.some((other) => !ARRIVALS.has(operation(other).name)),
   });
-  const outside = explanation.timeline.filter(({ loop }) => loop === null).flatMap(({ events }) => events.map(event));
-  return explanation.timeline.filter(({ loop }) => loop !== null).map(({ loop, events }) => {
+  const all = explanation.timeline.map(({ loop, events }) => ({ loop, body: events.map(event) }));
+  const outside = all.filter(({ loop }) => loop === null).flatMap(({ body }) => body);
+  const loops = all.filter(({ loop }) => loop !== null).map(({ loop, body }) => {
     const { operation: head } = explanation.loops[loop];
-    const body = events.map(event);
-    return { head, place: placeOf(explanation, operation(head)), body, before: outside.filter(({ number }) => number < head) };
-  }).filter(({ body }) => body.some(({ kind }) => kind === "copy")
-    && body.some(({ kind, completes }) => ["product", "wait copies"].includes(kind) || (kind === "wait mbarrier" && completes)));
+    return { head, place: placeOf(explanation, operation(head)), body, buffers: null,
+      before: outside.filter(({ number }) => number < head) };
+  });
+  return loops.map((loop) => loop.body.some(({ kind }) => kind === "copy") ? loop : fedBy(explanation, loop, loops))
+    .filter((loop) => loop !== null && loop.body.some(({ kind, completes }) =>
+      ["product", "wait copies"].includes(kind) || (kind === "wait mbarrier" && completes)));
+}
+
+/** A loop whose copies other warps start in a loop of their own; null: it is none. The first copies fill the buffers, each
+ *  later one begins when the loop has released the buffer of an earlier iteration. */
+function fedBy(explanation, loop, loops) {
+  const wait = loop.body.find(({ kind, completes }) => kind === "wait mbarrier" && completes);
+  const released = loop.body.filter(({ kind }) => kind === "arrive").map(({ number }) => number);
+  if (!wait || released.length === 0) return null;
+  const copies = loops.filter((other) => other !== loop
+    && other.body.some(({ kind, waitsFor }) => kind === "wait mbarrier" && waitsFor.some((number) => released.includes(number))))
+    .flatMap(({ body }) => body.filter(({ kind, number }) => kind === "copy" && wait.waitsFor.includes(number)));
+  const copy = copies[copies.length - 1];
+  const buffers = copy && explanation.buffers.find(({ operation: number }) => number === copy.buffer)?.count;
+  return buffers ? { ...loop, buffers, before: Array.from({ length: buffers }, () => copy) } : null;
 }
 
 /** Bars of a loop: {kind, start, end, iteration, place}, in slots of events; those that begin in front of the
  *  loop have negative starts. */
-export function barsOf({ before, body }) {
+export function barsOf({ before, body, buffers }) {
   const slots = [...before.map((event) => ({ event, iteration: -1 }))];
   for (let k = 0; k < ITERATIONS; k++) body.forEach((event) => slots.push({ event, iteration: k }));
   const bars = [], copies = [], products = [];
   let open = null; // a group of copies that is not committed yet
   const groupBy = [...before, ...body].some(({ kind }) => kind === "expect") ? "expect" : "commit";
   slots.forEach(({ event, iteration }, slot) => {
+    if (buffers && (event.kind === "copy" || event.kind === "arrive")) { // the buffer is free for the next copy
+      bars.push({ kind: "copy", start: slot, iteration, place: before[0].place, end: null });
+      copies.push(bars[bars.length - 1]);
+      return;
+    }
+    if (buffers && event.kind === "wait mbarrier" && event.completes) copies.shift().end = slot + 0.5;
     if (event.kind === "copy" && groupBy === "commit") open ??= { start: slot, place: event.place };
     if (event.kind === groupBy) {
       const bar = { kind: "copy", start: open?.start ?? slot, iteration, place: open?.place ?? event.place, end: null };
@@ -52,7 +76,7 @@ export function barsOf({ before, body }) {
       if (!event.synchronous) products.push(bar);
     }
     if (event.kind === "wait copies" && groupBy === "commit") finish(copies, event.pending, slot);
-    if (event.kind === "wait mbarrier" && event.completes) finish(copies, Math.max(0, copies.length - 1), slot);
+    if (!buffers && event.kind === "wait mbarrier" && event.completes) finish(copies, Math.max(0, copies.length - 1), slot);
     if (event.kind === "wait products") finish(products, event.pending, slot);
   });
   for (const bar of bars) bar.end ??= slots.length;
@@ -111,7 +135,8 @@ function drawBars(loop, { bars, slots, first }) {
 export function timelineView(loop, choose) {
   const model = barsOf(loop), { bars } = model;
   const copies = depthOf(model);
-  const summary = `Up to ${copies} groups of copies are in flight in an iteration.`;
+  const summary = `Up to ${copies} groups of copies are in flight in an iteration.`
+    + (loop.buffers ? ` Other warps start them, as soon as one of the ${loop.buffers} buffers is free.` : "");
   const figure = element("div", {
     class: "scroll drawn", role: "img", "aria-label": `Time line of the loop at ${loop.place ?? "an unknown line"}. ${summary}`,
     onclick: (event) => {

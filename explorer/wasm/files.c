@@ -36,3 +36,14 @@ bool file_write(const char *path, const void *bytes, size_t size) {
 void explain_add_texts(lilac_explanation *explanation) {
     (void)explanation;
 }
+
+/* The page has no files: --arg takes numbers only. */
+bool npy_read(npy *array, const char *path, lilac_text *why) {
+    (void)array;
+    lilac_text_printf(why, "the page cannot read %s", path);
+    return false;
+}
+
+void npy_clear(npy *array) {
+    (void)array;
+}

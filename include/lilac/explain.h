@@ -82,17 +82,28 @@ typedef struct lilac_explain_operation {
     uint64_t cycles; /* 1/16 clocks: the price of its plan; 0: it has none */
 } lilac_explain_operation;
 
-/* The value of a parameter of the launch. */
+/* The value of a parameter of the launch: the bits of a number; or what the memory that a pointer
+ * points to contains, as the lengths of sequences, on which trip counts depend. */
 typedef struct lilac_explain_argument {
     const char *name;
     uint64_t bits;
+    const void *contents; /* NULL: a number */
+    uint64_t length;      /* bytes of the contents */
 } lilac_explain_argument;
+
+/* The mean trip count of the loops of a line of the user's program, where it depends on data. */
+typedef struct lilac_explain_trips {
+    uint32_t line;
+    double count;
+} lilac_explain_trips;
 
 /* The launch, if it is known: what trip counts and a prediction need. */
 typedef struct lilac_explain_launch {
     uint32_t grid[3];        /* programs; 0: not known */
     uint32_t argument_count; /* known arguments, of any parameters */
     const lilac_explain_argument *arguments;
+    uint32_t trips_count; /* of loops whose trip count does not follow from the arguments */
+    const lilac_explain_trips *trips;
 } lilac_explain_launch;
 
 typedef struct lilac_explain_options {
@@ -120,6 +131,16 @@ typedef enum lilac_explain_roof {
 /* "memory", "latency", … */
 LILAC_API const char *lilac_explain_roof_name(lilac_explain_roof roof);
 
+/* The parts of the predicted time, in seconds. The longest of memory, L2 and multiprocessors
+ * determines it; docs/explain.md. */
+typedef struct lilac_explain_time {
+    double launch;          /* of any kernel */
+    double memory, l2;      /* all bytes at the bandwidth */
+    double multiprocessors; /* the waves of blocks one after another */
+    double imbalance;       /* the longest block, beyond the mean one */
+    double waves;           /* blocks over those that are resident on the device, rounded up */
+} lilac_explain_time;
+
 typedef struct lilac_explain_budget {
     lilac_explain_counts counts; /* of a block: operations times the estimates of their loops */
     bool exact;                  /* all trip counts are known, and no operation is in a branch */
@@ -132,6 +153,7 @@ typedef struct lilac_explain_budget {
     double clocks[LILAC_EXPLAIN_ROOF_COUNT]; /* of a block, on a multiprocessor that is shared by
                                                 the resident blocks */
     lilac_explain_roof bound;                /* the largest */
+    lilac_explain_time time;                 /* for the grid */
     double seconds; /* predicted for the grid; 0: no grid, or a device without a model */
 } lilac_explain_budget;
 

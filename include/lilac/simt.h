@@ -774,17 +774,28 @@ LILAC_API bool lilac_simt_opt_rematerialize_predicates(lilac_simt_kernel *kernel
 
 /* ---- values that a launch determines ----------------------------------------------------- */
 
+/* Bytes of global memory whose contents are known. */
+typedef struct lilac_simt_known_memory {
+    uint64_t address, length;
+    const unsigned char *bytes;
+} lilac_simt_known_memory;
+
 /* The values of one program of a launch. The caller sets the fields after init. */
 typedef struct lilac_simt_evaluation {
     const lilac_simt_kernel *kernel;
     uint32_t argument_count; /* 0, or the kernel's parameters */
     const uint64_t *arguments;
     const bool *argument_known;
-    bool first_thread;   /* of the first thread of a block, also what differs between threads */
+    uint32_t memory_count;
+    const lilac_simt_known_memory *memory;
+    bool thread_known; /* of this thread of a block, also what differs between threads */
+    uint32_t thread;
     bool programs_known; /* these: */
     uint32_t program[3], grid[3];
-    uint64_t *bits; /* by value; private, as the state */
+    uint64_t *bits; /* by value; private, as the next ones */
     uint8_t *state;
+    lilac_simt_value *seen; /* the values with a state, in the order of their evaluation */
+    uint32_t seen_count;
 } lilac_simt_evaluation;
 
 /* Allocates the tables by value; clear frees them. */
@@ -792,13 +803,16 @@ LILAC_API void lilac_simt_evaluation_init(lilac_simt_evaluation *evaluation,
                                           const lilac_simt_kernel *kernel);
 /* Frees the tables. */
 LILAC_API void lilac_simt_evaluation_clear(lilac_simt_evaluation *evaluation);
-/* Sets an argument of a body. */
+/* Sets an argument of a body, or a result of control flow. */
 LILAC_API void lilac_simt_evaluation_set(lilac_simt_evaluation *evaluation, lilac_simt_value value,
                                          uint64_t bits);
-/* Forgets all values, for another program. */
+/* Forgets all values, for another program or thread. */
 LILAC_API void lilac_simt_evaluation_reset(lilac_simt_evaluation *evaluation);
-/* The bits of a value. False: parameters, numbers of programs and what was set do not determine it.
- * */
+/* Forgets the values that were evaluated or set since seen_count was `mark`, for another
+ * iteration. */
+LILAC_API void lilac_simt_evaluation_forget(lilac_simt_evaluation *evaluation, uint32_t mark);
+/* The bits of a value. False: parameters, numbers of programs, known memory and what was set do
+ * not determine it. */
 LILAC_API bool lilac_simt_evaluation_get(lilac_simt_evaluation *evaluation, lilac_simt_value value,
                                          uint64_t *bits);
 

@@ -12,8 +12,8 @@ the memory layout of a shared-memory exchange, and `conflicts` counts bank confl
 
 `compile` translates a kernel that Triton's front end wrote to PTX and returns a `Kernel`. `run` executes a kernel on
 the simulator, with NumPy arrays as its memory, and returns a `Run`; a `TensorMap` describes an array to the tensor
-copies of a kernel. `explain` says what became of each line of a kernel and returns an `Explanation`. With the
-package `lilac.triton`, Triton itself compiles with lilac.
+copies of a kernel. `explain` says what became of each line of a kernel and returns an `Explanation`; `explore` shows
+it as an HTML page, a `Page`. With the package `lilac.triton`, Triton itself compiles with lilac.
 
 The package also installs the command `lilac`, which is the same as `python -m lilac`.
 
@@ -26,11 +26,12 @@ from ._core import version as __version__
 from .compiler import Kernel, Pass, compile, devices
 from .errors import CompilationError, Diagnostic, Error, LayoutError, SimulationError
 from .explanation import Change, Explanation, explain
+from .explorer import Page, explore
 from .layout import Layout
 from .plans import Access, Conflicts, Plan, Swizzle, conflicts, convert, swizzle
 from .simulator import Run, run
 from .tensor_map import TensorMap
 
 __all__ = ["Access", "Change", "CompilationError", "Conflicts", "Diagnostic", "Error", "Explanation", "Kernel",
-           "Layout", "LayoutError", "Pass", "Plan", "Run", "SimulationError", "Swizzle", "TensorMap", "__version__",
-           "compile", "conflicts", "convert", "devices", "explain", "run", "swizzle"]
+           "Layout", "LayoutError", "Page", "Pass", "Plan", "Run", "SimulationError", "Swizzle", "TensorMap", "__version__",
+           "compile", "conflicts", "convert", "devices", "explain", "explore", "run", "swizzle"]

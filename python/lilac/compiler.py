@@ -12,7 +12,7 @@ from . import _core
 from .errors import CompilationError, Error, diagnostics_of, object_of
 
 # The flags of _core.compile (python/src/compile.c).
-_LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT, _KEEP_SUBNORMALS = 1, 2, 4, 8, 16
+_LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT, _KEEP_SUBNORMALS, _TILE_IR = 1, 2, 4, 8, 16, 32
 
 _SUFFIXES = (".ttir", ".ttgir", ".mlir", ".simt")
 

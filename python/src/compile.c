@@ -21,7 +21,8 @@ enum {
     TILE = 4,
     SIMT = 8,
     KEEP_SUBNORMALS = 16,
-    ALL_FLAGS = 31
+    TILE_IR = 32, /* the text of `lilac compile --emit tile` in place of TTGIR */
+    ALL_FLAGS = 63
 };
 
 typedef struct job {
@@ -46,7 +47,9 @@ static void run(job *work) {
         work->ptx = compilation.ptx; /* taken */
         lilac_text_init(&compilation.ptx);
         lilac_compilation_json(&work->metadata, &compilation, &work->options);
-        if (work->flags & TILE)
+        if (work->flags & TILE_IR)
+            lilac_tile_print(&work->tile, compilation.tile, true);
+        else if (work->flags & TILE)
             lilac_compilation_ttgir(&work->tile, &compilation, true);
         if (work->flags & SIMT)
             lilac_simt_print(&work->simt, compilation.simt);

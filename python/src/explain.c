@@ -1,11 +1,11 @@
 /* Explanations: what became of each line of a kernel.
  *
  *   explain(text, file, target, num_warps, num_ctas, num_stages, flags, registers, advice, grid,
- *           arguments, line, change)
+ *           arguments, trips, line, change)
  *       → (text, json, None)                                    explained
  *       → (None, [diagnostics as JSON], [diagnostics as text])  refused
  *
- * advice: whether variants are compiled, too. grid: three numbers, 0 where it is not known. arguments: [(name, bits)]. line: only this line, or 0. change: None,
+ * advice: whether variants are compiled, too. grid: three numbers, 0 where it is not known. arguments: [(name, bits, contents of its memory or None)]. trips: [(line, iterations)]. line: only this line, or 0. change: None,
  * or (num_warps, num_ctas, num_stages, line, layout, words, divisors): what differs with other options (0: the same), with a
  * layout that is forced on the operation of a line (0: none), and with promises about parameters, [(name, divisor)]. lilac/explanation.py describes them. */
 #include "explain_texts.h"
@@ -18,6 +18,7 @@ typedef struct job {
     Py_ssize_t length;
     lilac_explain_options options;
     lilac_explain_argument *arguments;
+    lilac_explain_trips *trips;
     lilac_explain_view view;
     /* of a change; NULL: none */
     const char *words, *layout;
@@ -99,13 +100,37 @@ static bool read_arguments(job *work, PyObject *list) {
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         unsigned long long bits;
-        PyObject *pair = PyList_GetItem(list, i);
-        if (pair == NULL || !PyArg_ParseTuple(pair, "sK", &work->arguments[i].name, &bits))
+        Py_ssize_t length = 0;
+        lilac_explain_argument *to = &work->arguments[i];
+        PyObject *one = PyList_GetItem(list, i);
+        if (one == NULL ||
+            !PyArg_ParseTuple(one, "sKz#", &to->name, &bits, (const char **)&to->contents, &length))
             return false;
-        work->arguments[i].bits = bits;
+        to->bits = bits;
+        to->length = (uint64_t)length;
     }
     work->options.launch.arguments = work->arguments;
     work->options.launch.argument_count = (uint32_t)count;
+    return true;
+}
+
+static bool read_trips(job *work, PyObject *list) {
+    const Py_ssize_t count = PyList_Size(list);
+    if (count < 0)
+        return false;
+    work->trips = PyMem_Calloc((size_t)count + 1, sizeof *work->trips);
+    if (work->trips == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *pair = PyList_GetItem(list, i);
+        if (pair == NULL ||
+            !PyArg_ParseTuple(pair, "Id", &work->trips[i].line, &work->trips[i].count))
+            return false;
+    }
+    work->options.launch.trips = work->trips;
+    work->options.launch.trips_count = (uint32_t)count;
     return true;
 }
 
@@ -136,16 +161,21 @@ static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *target;
     unsigned launch[3], flags, registers, line;
     int advice;
-    PyObject *list, *change, *result = NULL;
+    PyObject *list, *trips, *change, *result = NULL;
     lilac_explain_options_init(&work.options);
     uint32_t *grid = work.options.launch.grid;
-    if (!PyArg_ParseTuple(arguments, "s#szIIIIIp(III)OIO:explain", &work.text, &work.length,
+    if (!PyArg_ParseTuple(arguments, "s#szIIIIIp(III)OOIO:explain", &work.text, &work.length,
                           &work.file, &target, &launch[0], &launch[1], &launch[2], &flags,
-                          &registers, &advice, &grid[0], &grid[1], &grid[2], &list, &line,
+                          &registers, &advice, &grid[0], &grid[1], &grid[2], &list, &trips, &line,
                           &change) ||
         !read_options(&work.options.compile, target, launch, flags) ||
         !read_change(&work, change) || !read_arguments(&work, list)) {
         PyMem_Free(work.arguments);
+        return NULL;
+    }
+    if (!read_trips(&work, trips)) {
+        PyMem_Free(work.arguments);
+        PyMem_Free(work.trips);
         return NULL;
     }
     work.options.registers = registers;
@@ -158,6 +188,7 @@ static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {
         /* clang-format on */
         result = outcome(&work);
     PyMem_Free(work.arguments);
+    PyMem_Free(work.trips);
     lilac_context_destroy(work.context);
     return result;
 }
@@ -165,6 +196,6 @@ static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {
 PyMethodDef explain_functions[] = {
     {"explain", explain, METH_VARARGS,
      "explain($module, text, file, target, num_warps, num_ctas, num_stages, flags, registers, "
-     "advice, grid, arguments, line, change, /)\n--\n\n"},
+     "advice, grid, arguments, trips, line, change, /)\n--\n\n"},
     {NULL, NULL, 0, NULL},
 };

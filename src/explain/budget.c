@@ -91,8 +91,37 @@ static void find_roofs(lilac_explanation *e) {
     }
 }
 
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+/* Adds accesses to memory to the segments; instructions are in them (emitted.c). */
+static void fill_segments(lilac_explanation *e) {
+    for (uint32_t i = 0; i < e->count; i++) {
+        const lilac_explain_operation *o = &e->operations[i];
+        const lilac_explain_counts *c = &o->counts;
+        explain_segment *s = &e->segments[o->loop];
+        const double times = e->executions[i];
+        uint64_t global = c->atomics;
+        for (uint32_t w = 0; w < LILAC_EXPLAIN_WIDTHS; w++) {
+            global += c->access_bits[w] * (w > 2 ? 1u << (w - 2) : 1u); /* 128 bytes each */
+        }
+        s->shared += times * ((double)(c->shared_load_wavefronts + c->shared_store_wavefronts +
+                                       c->async_wavefronts) +
+                              (double)c->bulk_bytes / 128);
+        s->operands += times * (double)c->wgmma_bytes / 128;
+        s->shuffles += times * (double)c->shuffles;
+        s->global += times * larger(e->lines[i], e->active[i] * (double)global);
+        s->sectors += times * e->traffic[i];
+        s->memory_sectors += times * e->traffic[i] * e->share[i];
+    }
+}
+
 void explain_find_budget(lilac_explanation *e) {
     find_occupancy(e);
     sum_operations(e);
+    explain_find_reuse(e);
+    fill_segments(e);
+    explain_find_chains(e);
     find_roofs(e);
 }

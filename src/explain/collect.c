@@ -83,9 +83,13 @@ void explain_collect(lilac_explanation *e) {
     e->certain = lilac_arena_array(e->arena, bool, e->count + 1);
     e->emitted = lilac_arena_array(e->arena, explain_emitted, e->count + 1);
     e->traffic = lilac_arena_array(e->arena, double, e->count + 1);
+    e->lines = lilac_arena_array(e->arena, double, e->count + 1);
+    e->active = lilac_arena_array(e->arena, double, e->count + 1);
+    e->again = lilac_arena_array(e->arena, bool, e->count + 1);
     e->share = lilac_arena_array(e->arena, double, e->count + 1);
     e->tensor = lilac_arena_array(e->arena, double, e->count + 1);
     e->loops = lilac_arena_array(e->arena, lilac_explain_loop, e->count + 1);
+    e->segments = lilac_arena_array(e->arena, explain_segment, e->count + 1);
     collection c = {.e = e};
     const lilac_explain_operation outside = {0};
     visit(&c, e->function->body, &outside);

@@ -103,6 +103,71 @@ bool explain_is_issued(const lilac_simt_instruction *i) {
     }
 }
 
+static uint32_t bits_of(const lilac_explanation *e, lilac_simt_value value) {
+    return lilac_simt_type_bits((lilac_simt_type)e->kernel->values[value].type);
+}
+
+static bool is_float(const lilac_explanation *e, lilac_simt_value value) {
+    return lilac_simt_type_is_float((lilac_simt_type)e->kernel->values[value].type);
+}
+
+/* Issue slots of a warp's scheduler that one instruction takes as machine code: moves between
+ * whole registers take none; arithmetic of 64 bits takes two, and divisions take many. */
+double explain_slots(const lilac_explanation *e, const lilac_simt_instruction *i) {
+    const bool wide = i->result_count > 0 && bits_of(e, i->result) == 64;
+    if (!explain_is_issued(i)) {
+        return 0;
+    }
+    switch (i->code) {
+    case LILAC_SIMT_OP_BITCAST:
+    case LILAC_SIMT_OP_TRUNC:
+    case LILAC_SIMT_OP_ZEXT:
+    case LILAC_SIMT_OP_OPAQUE:
+        return 0;
+    case LILAC_SIMT_OP_PACK: /* one instruction rounds two floats and packs them */
+        return bits_of(e, i->operands[0]) >= 32 ? 0 : 0.5;
+    case LILAC_SIMT_OP_FCVT:
+        return bits_of(e, i->result) == 16 && bits_of(e, i->operands[0]) == 32 ? 0.5 : 1;
+    case LILAC_SIMT_OP_UNPACK:
+        return bits_of(e, i->result) >= 32 ? 0 : 1;
+    case LILAC_SIMT_OP_DIV_S:
+    case LILAC_SIMT_OP_DIV_U:
+    case LILAC_SIMT_OP_REM_S:
+    case LILAC_SIMT_OP_REM_U:
+        return wide ? 80 : 18;
+    case LILAC_SIMT_OP_MUL:
+        return wide ? 4 : 1;
+    case LILAC_SIMT_OP_ADD:
+    case LILAC_SIMT_OP_SUB:
+    case LILAC_SIMT_OP_SHL:
+    case LILAC_SIMT_OP_SELECT:
+        return wide ? 2 : 1;
+    case LILAC_SIMT_OP_AND:
+    case LILAC_SIMT_OP_OR:
+    case LILAC_SIMT_OP_XOR: /* comparisons combine predicates */
+        return wide ? 2 : bits_of(e, i->result) == 1 ? 0 : 1;
+    case LILAC_SIMT_OP_CMP: /* integers of 16 bits are extended */
+        return bits_of(e, i->operands[0]) == 16 && !is_float(e, i->operands[0]) ? 3
+               : bits_of(e, i->operands[0]) == 64                               ? 2
+                                                                                : 1;
+    default:
+        return 1;
+    }
+}
+
+/* Does the special function unit execute it? It also converts between integers and floats. */
+bool explain_is_special(const lilac_simt_instruction *i) {
+    switch (i->code) {
+    case LILAC_SIMT_OP_S2F:
+    case LILAC_SIMT_OP_U2F:
+    case LILAC_SIMT_OP_F2S:
+    case LILAC_SIMT_OP_F2U:
+        return true;
+    default:
+        return explain_class_of(i) == LILAC_EXPLAIN_SPECIAL;
+    }
+}
+
 /* ---- counters ----------------------------------------------------------------------------- */
 
 /* Each warpgroup reads rows of 32 bytes: those of B and, if A is in shared memory, those of A. */
@@ -158,8 +223,13 @@ static void count_instruction(lilac_explain_counts *c, const lilac_simt_instruct
     }
 }
 
-/* Clocks of the tensor cores of a multiprocessor. mma.sync feeds them at 5/8 of the rate of wgmma
- * on Hopper (bench/results/h200_dots.md). */
+/* mma.sync feeds the tensor cores at 5/8 of the rate of wgmma on Hopper
+ * (bench/results/h200_dots.md). */
+double explain_mma_rate(const lilac_explanation *e) {
+    return lilac_arch_has(e->compilation.target.arch, LILAC_HAS_WGMMA) ? 0.625 : 1;
+}
+
+/* Clocks of the tensor cores of a multiprocessor. */
 static double tensor_clocks(const lilac_explanation *e, const lilac_simt_instruction *i,
                             uint64_t warps) {
     const lilac_simt_matrix_payload *m = &i->payload.matrix;
@@ -170,8 +240,7 @@ static double tensor_clocks(const lilac_explanation *e, const lilac_simt_instruc
         return 0;
     }
     const double bits = lilac_matrix_type_bits((lilac_matrix_type)m->a);
-    const double rate = lilac_arch_has(e->compilation.target.arch, LILAC_HAS_WGMMA) ? 0.625 : 1;
-    return (double)warps * m->m * m->n * m->k * bits / (16 * 2048 * rate);
+    return (double)warps * m->m * m->n * m->k * bits / (16 * 2048 * explain_mma_rate(e));
 }
 
 static bool accesses_memory(const lilac_simt_instruction *i) {
@@ -187,12 +256,26 @@ static void count_accesses(explain_emitted *emitted, const lilac_simt_instructio
                        i->code == LILAC_SIMT_OP_ST_MATRIX;
 }
 
+uint32_t explain_segment_of(const lilac_explanation *e, const lilac_simt_instruction *i) {
+    if (i->code != LILAC_SIMT_OP_LOOP && i->code != LILAC_SIMT_OP_WHILE) {
+        return 0;
+    }
+    const uint32_t number = explain_number(e, i->location);
+    for (uint32_t l = 0; l < e->loop_count && number > 0; l++) {
+        if (e->loops[l].operation == number) {
+            return l + 1;
+        }
+    }
+    return 0;
+}
+
 typedef struct walk {
     lilac_explanation *e;
     uint32_t next; /* index of the next branch */
 } walk;
 
-static void visit(walk *w, const lilac_simt_body *body, double weight, uint64_t warps) {
+static void visit(walk *w, const lilac_simt_body *body, double weight, uint64_t warps,
+                  uint32_t segment) {
     lilac_explanation *e = w->e;
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         const uint32_t number = explain_number(e, i->location);
@@ -214,10 +297,16 @@ static void visit(walk *w, const lilac_simt_body *body, double weight, uint64_t 
         }
         e->issue[class_] += issued * (double)warps;
         e->tensor_clocks += weight * tensor_clocks(e, i, warps);
+        const uint32_t inside = explain_segment_of(e, i);
+        e->segments[inside > 0 ? inside : segment].issue[class_] +=
+            (branch == NULL ? explain_slots(e, i) * weight : issued) * (double)warps;
+        e->segments[segment].special += explain_is_special(i) ? weight * (double)warps : 0;
+        e->segments[segment].tensor += weight * tensor_clocks(e, i, warps);
         for (uint32_t b = 0; b < i->body_count; b++) {
             const lilac_simt_body *inner = i->bodies[b];
             const uint64_t own = inner->end_warp > 0 ? inner->end_warp - inner->first_warp : warps;
-            visit(w, inner, branch->taken[b < 2 ? b : 1] / e->samples, own);
+            visit(w, inner, branch->taken[b < 2 ? b : 1] / e->samples, own,
+                  inside > 0 ? inside : segment);
         }
     }
 }
@@ -269,5 +358,5 @@ static void find_executions(lilac_explanation *e) {
 void explain_count_emitted(lilac_explanation *e) {
     walk w = {.e = e};
     find_executions(e);
-    visit(&w, e->kernel->body, 1, e->kernel->num_warps);
+    visit(&w, e->kernel->body, 1, e->kernel->num_warps, 0);
 }

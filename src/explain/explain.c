@@ -40,28 +40,61 @@ static bool compile(lilac_explanation *e) {
     return lilac_ptx_write(&e->ptx, e->compilation.simt, &ptx);
 }
 
+/* The index of the parameter of that name; the number of parameters: there is none. */
+static uint32_t find_parameter(const lilac_explanation *e, const char *name) {
+    uint32_t p = 0;
+    while (p < e->kernel->parameter_count && strcmp(e->kernel->parameters[p].name, name) != 0) {
+        p++;
+    }
+    return p;
+}
+
+/* Where a pointer or a tensor map of the launch points: far from the others. */
+static uint64_t address_of_parameter(uint32_t p) {
+    return (uint64_t)(p + 1) << 48;
+}
+
 /* The arguments of the launch by parameter. A tensor descriptor's parts and scratch memory have
- * parameters that the caller may name, too. */
+ * parameters that the caller may name, too. With a grid, all pointers count as known. */
 static bool take_arguments(lilac_explanation *e) {
     const lilac_explain_launch *launch = &e->options.launch;
     const uint32_t count = e->kernel->parameter_count;
     e->arguments = lilac_arena_array(e->arena, uint64_t, count + 1);
     e->known = lilac_arena_array(e->arena, bool, count + 1);
+    e->memory = lilac_arena_array(e->arena, lilac_simt_known_memory, launch->argument_count + 1);
+    for (uint32_t p = 0; p < count; p++) {
+        const lilac_simt_parameter *parameter = &e->kernel->parameters[p];
+        e->known[p] = launch->grid[0] > 0 && (parameter->is_pointer || parameter->is_tensor_map);
+        e->arguments[p] = address_of_parameter(p);
+    }
     for (uint32_t i = 0; i < launch->argument_count; i++) {
-        uint32_t p = 0;
-        while (p < count && strcmp(e->kernel->parameters[p].name, launch->arguments[i].name) != 0) {
-            p++;
-        }
+        const lilac_explain_argument *argument = &launch->arguments[i];
+        const uint32_t p = find_parameter(e, argument->name);
         if (p == count) {
             lilac_error(e->context, e->function->position, e->function->location,
                         "unknown-argument", "kernel '%s' has no parameter '%s'", e->function->name,
-                        launch->arguments[i].name);
+                        argument->name);
             return false;
         }
-        e->arguments[p] = launch->arguments[i].bits;
         e->known[p] = true;
+        if (argument->contents == NULL) {
+            e->arguments[p] = argument->bits;
+            continue;
+        }
+        e->memory[e->memory_count++] = (lilac_simt_known_memory){
+            .address = e->arguments[p], .length = argument->length, .bytes = argument->contents};
     }
     return true;
+}
+
+void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *values) {
+    values->argument_count = e->kernel->parameter_count;
+    values->arguments = e->arguments;
+    values->argument_known = e->known;
+    values->memory = e->memory;
+    values->memory_count = e->memory_count;
+    values->programs_known = e->options.launch.grid[0] > 0;
+    memcpy(values->grid, e->options.launch.grid, sizeof values->grid);
 }
 
 lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
@@ -88,6 +121,7 @@ lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
     for (uint32_t i = 0; i < e->count; i++) {
         explain_count_plans(e, i);
     }
+    explain_find_accesses(e);
     explain_find_traffic(e);
     explain_find_budget(e);
     return e;

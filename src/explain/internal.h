@@ -46,6 +46,25 @@ typedef struct explain_branch {
     bool known;      /* nothing had to be assumed */
 } explain_branch;
 
+/* ---- segments ------------------------------------------------------------------------------ */
+
+/* What a block does in the iterations of a loop, without the loops in it; segment 0: outside of
+ * loops. Sums are those of a block, of all iterations. */
+typedef struct explain_segment {
+    double entries, iterations;
+    double clocks;    /* of one iteration, alone on a multiprocessor: chain.c */
+    double busy;      /* the part of them in which a scheduler issues */
+    uint32_t waits;   /* for copies and products, in one iteration */
+    uint32_t program; /* the index of the warp program that it is in plus 1; 0: in none */
+    double issue[LILAC_EXPLAIN_CLASS_COUNT];
+    double special;        /* instructions of the special function unit */
+    double tensor;         /* clocks of the tensor cores */
+    double shared, global; /* wavefronts of shared memory, and of accesses to L1 */
+    double operands;       /* wavefronts of the operands of wgmma */
+    double shuffles;
+    double sectors, memory_sectors; /* exchanged with L2, and with memory */
+} explain_segment;
+
 /* ---- the explanation ---------------------------------------------------------------------- */
 
 typedef struct explain_plans {
@@ -79,6 +98,8 @@ struct lilac_explanation {
     lilac_ptx_origins origins;
     uint64_t *arguments; /* of the launch, by parameter */
     bool *known;
+    lilac_simt_known_memory *memory; /* that pointers of the launch point to */
+    uint32_t memory_count;
     uint32_t count; /* operations */
     lilac_explain_operation *operations;
     explain_plans *plans;     /* by index of the operation, like the next ones */
@@ -86,11 +107,16 @@ struct lilac_explanation {
     bool *certain;            /* `executions` is known */
     explain_emitted *emitted; /* of one warp */
     double *traffic;          /* sectors that one execution exchanges with L2, for a block */
+    double *lines;  /* wavefronts of L1 of one execution's accesses to global memory: accesses.c */
+    double *active; /* the part of its accesses' threads that no mask turns off: accesses.c */
+    bool *again;    /* an earlier operation loads the same: traffic.c */
     double *share;  /* different addresses of its accesses, over the programs: traffic.c */
     double *tensor; /* clocks of the tensor cores of one execution */
     uint32_t loop_count, loop_capacity;
     lilac_explain_loop *loops;
-    double samples; /* programs in which branches were sampled */
+    explain_segment *segments; /* by index of the loop plus 1 */
+    double work, most_work;    /* instructions of the sampled programs: their sum, the most */
+    double samples;            /* programs in which branches were sampled */
     uint32_t branch_count;
     explain_branch *branches; /* in the order of a walk over the kernel */
     lilac_explain_counts block;
@@ -114,6 +140,20 @@ static inline uint32_t explain_number_of(const lilac_explanation *e, const lilac
     return op != NULL ? explain_number(e, op->location) : 0;
 }
 
+/* explain.c: sets the arguments, the memory and the grid of the launch. */
+void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *values);
+/* Of an H200. */
+enum { EXPLAIN_MULTIPROCESSORS = 132, EXPLAIN_L2_BYTES = 50 << 20 };
+/* chain.c: the clocks of each segment. */
+void explain_find_chains(lilac_explanation *e);
+/* trips.c: instructions of the longest sampled program over those of the mean one. */
+double explain_imbalance(const lilac_explanation *e);
+/* predict.c: iterations between the start of a copy and its use. */
+double explain_copies_ahead(lilac_explanation *e);
+/* trips.c: instructions with bodies in a body. */
+uint32_t explain_branches_in(const lilac_simt_body *body);
+/* emitted.c: the segment of the loop that the instruction is; 0: none. */
+uint32_t explain_segment_of(const lilac_explanation *e, const lilac_simt_instruction *instruction);
 /* collect.c */
 void explain_collect(lilac_explanation *e);
 /* trips.c */
@@ -121,15 +161,24 @@ void explain_find_trips(lilac_explanation *e);
 /* emitted.c: counts of the instructions of each operation, and the sums for a block. */
 void explain_count_emitted(lilac_explanation *e);
 lilac_explain_class explain_class_of(const lilac_simt_instruction *instruction);
+/* The rate of mma, over that of wgmma. */
+double explain_mma_rate(const lilac_explanation *e);
+bool explain_is_special(const lilac_simt_instruction *instruction);
+/* Issue slots of its machine code. */
+double explain_slots(const lilac_explanation *e, const lilac_simt_instruction *instruction);
 /* Does the simulator count it as issued? */
 bool explain_is_issued(const lilac_simt_instruction *instruction);
 /* plan_counts.c: counts of accesses from the plans of an operation. */
 void explain_count_plans(lilac_explanation *e, uint32_t index);
 uint64_t explain_shared_cycles(const lilac_explanation *e, const lilac_lowered_shared *plan);
+/* accesses.c: `traffic` and `active` of the launch. */
+void explain_find_accesses(lilac_explanation *e);
 /* traffic.c */
 void explain_find_traffic(lilac_explanation *e);
 /* predict.c: the roof of latency, and the time of the launch. */
 void explain_predict(lilac_explanation *e);
+/* traffic.c: of what a block loads again, L2 has the part that resident blocks do not displace. */
+void explain_find_reuse(lilac_explanation *e);
 /* budget.c. The sectors that a block exchanges with L2; with `shared`, with memory. */
 double explain_sectors(const lilac_explanation *e, bool shared);
 void explain_find_budget(lilac_explanation *e);
@@ -155,13 +204,21 @@ bool explain_vector_limits(lilac_text *out, lilac_explanation *e, uint32_t index
 
 enum { EXPLAIN_MOST_ALTERNATIVES = 8 };
 
+typedef enum explain_alternative_kind {
+    EXPLAIN_OTHER_CONVERSION,
+    EXPLAIN_OTHER_ACCESS,
+    EXPLAIN_OTHER_REDUCTION,
+    EXPLAIN_OTHER_PRODUCT
+} explain_alternative_kind;
+
 /* A plan that was not chosen. */
 typedef struct explain_alternative {
+    explain_alternative_kind kind;
     const char *name;
     uint32_t number; /* the operation that it is about; 0: none */
     uint64_t cycles;
     uint64_t saved;         /* of an access: the cycles of the conversion that it replaces */
-    lilac_plan_price price; /* of a conversion */
+    lilac_plan_price price; /* of a conversion, of a reduction */
     uint32_t bytes;         /* of an access, with `sectors` */
     uint64_t sectors;
     const char *refused; /* why it does not exist */
@@ -172,6 +229,7 @@ typedef struct explain_alternatives {
     uint32_t count;
 } explain_alternatives;
 
+/* alternatives.c */
 void explain_alternatives_of(lilac_explanation *e, uint32_t index, explain_alternatives *list);
 
 /* ---- names (layout_names.c) ---------------------------------------------------------------- */

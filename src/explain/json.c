@@ -199,7 +199,42 @@ void explain_json_budget(lilac_text *out, const lilac_explanation *e) {
     lilac_text_printf(out, grid[0] > 0 ? "%llu" : "null",
                       (unsigned long long)grid[0] * grid[1] * grid[2]);
     lilac_text_puts(out, ", \"seconds\": ");
-    lilac_text_printf(out, b->seconds > 0 ? "%.6g}" : "null}", b->seconds);
+    lilac_text_printf(out, b->seconds > 0 ? "%.6g" : "null", b->seconds);
+    lilac_text_puts(out, ", \"time\": ");
+    if (b->seconds > 0) {
+        const lilac_explain_time *t = &b->time;
+        lilac_text_printf(out,
+                          "{\"launch\": %.4g, \"memory\": %.4g, \"L2\": %.4g, "
+                          "\"multiprocessors\": %.4g, \"imbalance\": %.4g, \"waves\": %.0f}}",
+                          t->launch, t->memory, t->l2, t->multiprocessors, t->imbalance, t->waves);
+    } else {
+        lilac_text_puts(out, "null}");
+    }
+}
+
+static void put_segments(lilac_text *out, const lilac_explanation *e) {
+    lilac_text_puts(out, ", \"segments\": [");
+    for (uint32_t k = 0; k <= e->loop_count; k++) {
+        const explain_segment *s = &e->segments[k];
+        lilac_explain_counts issue = {0};
+        for (uint32_t c = 0; c < LILAC_EXPLAIN_CLASS_COUNT; c++) {
+            issue.issue[c] = (uint64_t)(s->issue[c] + 0.5);
+        }
+        lilac_text_printf(out, "%s{\"loop\": ", k > 0 ? ", " : "");
+        lilac_text_printf(out, k > 0 ? "%u" : "null", k - 1);
+        lilac_text_printf(out,
+                          ", \"entries\": %.6g, \"iterations\": %.6g, \"clocks\": %.1f, \"busy\": "
+                          "%.1f, \"waits\": %u, "
+                          "\"program\": %u, \"tensor\": %.1f, \"shared\": %.1f, \"global\": %.1f, "
+                          "\"special\": %.1f, \"operands\": %.1f, \"shuffles\": %.1f, "
+                          "\"sectors\": %.6g, \"memory_sectors\": %.6g, \"issue\": ",
+                          s->entries, s->iterations, s->clocks, s->busy, s->waits, s->program,
+                          s->tensor, s->shared, s->global, s->special, s->operands, s->shuffles,
+                          s->sectors, s->memory_sectors);
+        explain_json_issue(out, &issue);
+        lilac_text_char(out, '}');
+    }
+    lilac_text_char(out, ']');
 }
 
 void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
@@ -214,6 +249,7 @@ void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
     explain_json_operations(out, e);
     put_loops(out, e);
     put_timeline(out, e);
+    put_segments(out, e);
     put_ptx(out, e);
     lilac_text_puts(out, ", \"budget\": ");
     explain_json_budget(out, e);

@@ -225,6 +225,10 @@ void explain_json_operations(lilac_text *out, lilac_explanation *e) {
         lilac_text_puts(out, ", \"issue\": ");
         explain_json_issue(out, &o->counts);
         lilac_text_printf(out, ", \"cycles\": %.1f", (double)o->cycles / 16);
+        if (e->traffic[i] > 0) {
+            lilac_text_printf(out, ", \"sectors\": %.6g, \"active\": %.4g, \"share\": %.4g",
+                              e->traffic[i], e->active[i], e->share[i]);
+        }
         put_plans(out, e, i);
         put_reason(out, e, o->op);
         put_limits(out, e, i);

@@ -124,31 +124,39 @@ void explain_reason_text(lilac_text *out, lilac_explanation *e, uint32_t index) 
     put_side(out, e, explain_consumer(to), to->type, from->type, false);
 }
 
-static void put_alternative(lilac_text *out, const lilac_explanation *e,
-                            const explain_alternative *a) {
-    (void)e;
+static void put_alternative(lilac_text *out, const explain_alternative *a) {
     lilac_text_printf(out, "not chosen: %s", a->name);
+    if (a->number > 0) {
+        lilac_text_printf(out, " %u", a->number);
+    }
     if (a->refused != NULL) {
         lilac_text_printf(out, ": not possible: %s\n", a->refused);
         return;
     }
-    if (a->number == 0) {
+    switch (a->kind) {
+    case EXPLAIN_OTHER_CONVERSION:
+    case EXPLAIN_OTHER_REDUCTION:
         lilac_text_printf(out, ": %.1f clocks, %llu shuffles, %llu + %llu wavefronts\n",
                           clocks(a->cycles), (number)a->price.shuffles,
                           (number)a->price.store_wavefronts, (number)a->price.load_wavefronts);
-        return;
+        break;
+    case EXPLAIN_OTHER_PRODUCT:
+        lilac_text_printf(out, ": %.1f clocks\n", clocks(a->cycles));
+        break;
+    case EXPLAIN_OTHER_ACCESS:
+        lilac_text_printf(out,
+                          ": the access would have %u bytes per thread, %llu sectors, %.1f clocks; "
+                          "the conversion costs %.1f clocks\n",
+                          a->bytes, (number)a->sectors, clocks(a->cycles), clocks(a->saved));
+        break;
     }
-    lilac_text_printf(out,
-                      " %u: the access would have %u bytes per thread, %llu sectors, %.1f clocks; "
-                      "the conversion costs %.1f clocks\n",
-                      a->number, a->bytes, (number)a->sectors, clocks(a->cycles), clocks(a->saved));
 }
 
 void explain_alternatives_text(lilac_text *out, lilac_explanation *e, uint32_t index) {
     explain_alternatives list;
     explain_alternatives_of(e, index, &list);
     for (uint32_t i = 0; i < list.count; i++) {
-        put_alternative(out, e, &list.list[i]);
+        put_alternative(out, &list.list[i]);
     }
 }
 
@@ -181,6 +189,30 @@ static void put_counts(lilac_text *out, const lilac_explain_counts *c) {
     }
 }
 
+static void put_time(lilac_text *out, const lilac_explain_time *t) {
+    const double longest = t->memory > t->l2 && t->memory > t->multiprocessors ? t->memory
+                           : t->l2 > t->multiprocessors                        ? t->l2
+                                                                               : t->multiprocessors;
+    const struct {
+        const char *name;
+        double seconds;
+    } parts[] = {{"launching", t->launch},
+                 {"memory", t->memory},
+                 {"L2", t->l2},
+                 {"multiprocessors", t->multiprocessors},
+                 {"the longest block", t->imbalance}};
+    for (uint32_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        if (parts[k].seconds <= 0) {
+            continue;
+        }
+        lilac_text_printf(out, "  %-28s %14.2f", parts[k].name, 1e6 * parts[k].seconds);
+        if (k == 3) {
+            lilac_text_printf(out, " in %.0f wave%s", t->waves, t->waves > 1 ? "s" : "");
+        }
+        lilac_text_puts(out, parts[k].seconds == longest ? " binds\n" : "\n");
+    }
+}
+
 void explain_budget_text(lilac_text *out, const lilac_explanation *e) {
     const lilac_explain_budget *b = &e->budget;
     const uint32_t *grid = e->options.launch.grid;
@@ -203,5 +235,6 @@ void explain_budget_text(lilac_text *out, const lilac_explanation *e) {
     if (grid[0] > 0 && b->seconds > 0) {
         lilac_text_printf(out, "predicted for %u x %u x %u blocks: %.2f us\n", grid[0], grid[1],
                           grid[2], 1e6 * b->seconds);
+        put_time(out, &b->time);
     }
 }

@@ -1,16 +1,21 @@
-/* The time of a launch on an H200, from the budget of a block.
+/* The time of a launch on an H200, from the segments of a block: its loops, and what is outside of
+ * them (internal.h).
  *
- *   memory    the bytes that memory delivers, at its bandwidth; and the lines that an earlier kernel left dirty in L2,
- *             which it writes back
- *   L2        the sectors that multiprocessors exchange with L2, at its bandwidth
- *   units     the busiest multiprocessor has ceil(blocks / multiprocessors) blocks. Its busiest unit, and a part of the
- *             others' work that it does not hide
- *   latency   the chain of a block: each iteration that waits for its loads, or, of copies D iterations ahead, the
- *             D-th part; each barrier. Resident blocks hide it from each other, so it counts once for each wave
+ *   units            clocks of the busiest unit of a multiprocessor for one block: issue, integers,
+ *                    shared memory and L1, tensor cores, special functions. A norm of them, since
+ *                    they hide each other's work in part only
+ *   alone            clocks of the segment where nothing hides its latencies (chain.c)
+ *   segment          for r resident blocks, from max(alone, r units) to their sum: the more blocks
+ *                    there are, the better they hide each other's latencies
+ *   multiprocessor   the sum of the segments, for each wave of resident blocks; programs of
+ *                    ttg.warp_specialize at the same time
+ *   L2, memory       bytes at the bandwidth of the device; and the lines that an earlier kernel
+ *                    left dirty in L2, which it writes back
+ *   imbalance        what the longest block takes beyond the mean one
  *
- * The time is that of launching and the largest of the four. The constants are fitted on half of
- * the cases of lilac.bench (bench/predicted_times.py; bench/results/h200_predicted_times.md has
- * both halves). */
+ * The time is that of launching, a norm of multiprocessor, L2 and memory, and the imbalance. The constants
+ * are fitted on half of the cases of lilac.bench (bench/predicted_times.py;
+ * bench/results/h200_predicted_times.md has both halves). */
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -18,28 +23,41 @@
 #include <math.h>
 #include <string.h>
 
-enum { MULTIPROCESSORS = 132 };
+static const double CLOCK = 1.69e9;     /* Hz, under load */
+static const double LAUNCH = 4.64e-6;   /* s, events around it included */
+static const double MEMORY = 4.45e12;   /* B/s */
+static const double L2 = 12.7e12;       /* B/s */
+static const double DIRTY = 28.7e6;     /* B */
+static const double DIRTY_REACH = 45e6; /* B of traffic that evict most of them */
 
-static const double CLOCK = 1.755e9;    /* Hz, under load */
-static const double LAUNCH = 5.8e-6;    /* s, events around it included */
-static const double MEMORY = 4.54e12;   /* B/s */
-static const double L2 = 11.4e12;       /* B/s */
-static const double DIRTY = 19e6;       /* B */
-static const double DIRTY_REACH = 30e6; /* B of traffic that evict most of them */
-static const double UNHIDDEN = 0.34;    /* of the other units' work */
-static const double ISSUE = 1.1;        /* issue slots for each counted instruction */
-static const double TENSOR = 0.8;       /* clocks of CLOCK for one clock of a tensor core */
-static const double LOAD = 1.1e-6;      /* s, from a load to its use on a busy device */
-static const double COPY = 1.0e-6;      /* the same of copies */
-static const double BARRIER = 0.04e-6;  /* s */
+/* Clocks of a multiprocessor: for an issue slot of a warp, and those of the unit of integers; for a
+ * wavefront of shared memory, a line of L1, a shuffle, an access to global memory; for an
+ * instruction of a warp in the special function unit. */
+static const double ISSUE = 0.265, INTEGER = 0.142, MOVE = 0.55, CONVERT = 0.2;
+static const double WAVEFRONT = 0.53, LINE = 0.917, SHUFFLE = 0.477, ACCESS = 0.686;
+static const double SPECIAL = 2, CONVERSION = 0.728;
+/* For a clock of the tensor cores, which have a higher frequency; for 128 bytes of operands. */
+static const double TENSOR = 0.696, OPERANDS = 1.11;
+/* For a clock of chain.c that is no issue; for the first tiles of a pipeline; for a block. */
+static const double LATENCY = 1.27, FILL = 3250, BLOCK = 64;
+
+/* Exponents of norms: of units; of two resident blocks, and how it grows with their number. */
+static const double UNITS = 2.91, BLOCKS = 2.17, GROWTH = 0.234, ROOFS = 7.2;
+static const double LAST_WAVE = 0.091, IMBALANCE = 0.927;
 
 static double larger(double a, double b) {
     return a > b ? a : b;
 }
 
+/* From the larger of the two (a large p) to their sum (p = 1). */
+static double norm(double a, double b, double p) {
+    const double most = larger(a, b);
+    return most > 0 ? most * pow(pow(a / most, p) + pow(b / most, p), 1 / p) : 0;
+}
+
 /* Iterations between the start of a copy and its use: the most buffers of an allocation, but for
  * one. */
-static double copies_ahead(lilac_explanation *e) {
+double explain_copies_ahead(lilac_explanation *e) {
     enum { MOST = 256 };
     uint32_t list[MOST];
     int64_t most = 1;
@@ -54,45 +72,81 @@ static double copies_ahead(lilac_explanation *e) {
     return most > 2 ? (double)(most - 1) : 1;
 }
 
-static bool is_copy(const lilac_tile_op *op) {
-    return op->code == LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL ||
-           op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL;
+/* ---- a multiprocessor --------------------------------------------------------------------- */
+
+static double unit_clocks(const explain_segment *s) {
+    const double *slots = s->issue, mufu = slots[LILAC_EXPLAIN_SPECIAL];
+    double issue = 0, clocks = 0;
+    for (uint32_t k = 0; k < LILAC_EXPLAIN_CLASS_COUNT; k++) {
+        issue += ISSUE * slots[k];
+    }
+    const double integer = INTEGER * slots[LILAC_EXPLAIN_INTEGER] +
+                           MOVE * slots[LILAC_EXPLAIN_MOVE] +
+                           CONVERT * slots[LILAC_EXPLAIN_CONVERT];
+    const double shared = WAVEFRONT * s->shared + LINE * s->global + SHUFFLE * s->shuffles +
+                          ACCESS * slots[LILAC_EXPLAIN_GLOBAL];
+    const double tensor = larger(TENSOR * s->tensor, OPERANDS * s->operands);
+    const double special = SPECIAL * mufu + CONVERSION * (s->special - mufu);
+    const double units[] = {issue, integer, shared, tensor, special};
+    for (uint32_t k = 0; k < sizeof units / sizeof *units; k++) {
+        clocks = norm(clocks, units[k], UNITS);
+    }
+    return clocks;
 }
 
-/* Seconds of the latencies of a block that follow each other. */
-static double chain_of(lilac_explanation *e) {
-    const double ahead = copies_ahead(e);
-    double *loads = lilac_arena_array(e->arena, double, e->loop_count + 1);
-    double *copies = lilac_arena_array(e->arena, double, e->loop_count + 1);
-    double chain = BARRIER * (double)e->budget.counts.barriers;
-    for (uint32_t i = 0; i < e->count; i++) {
-        const lilac_explain_operation *o = &e->operations[i];
-        if (o->rare || e->traffic[i] == 0) {
-            continue;
-        }
-        if (o->op->code == LILAC_TILE_OP_TT_LOAD || o->op->code == LILAC_TILE_OP_TT_ATOMIC_RMW ||
-            (is_copy(o->op) && o->loop == 0)) {
-            loads[o->loop] = o->loop == 0 ? 1 : e->executions[i];
-        } else if (is_copy(o->op)) {
-            copies[o->loop] = e->executions[i];
-        }
-    }
-    for (uint32_t l = 0; l <= e->loop_count; l++) {
-        chain += loads[l] > 0 ? LOAD * loads[l] : COPY * copies[l] / ahead;
-    }
-    return chain;
+static double segment_clocks(const explain_segment *s, double blocks) {
+    const double units = unit_clocks(s), busy = s->busy < s->clocks ? s->busy : s->clocks;
+    const double alone = larger(units, s->iterations * (busy + LATENCY * (s->clocks - busy)));
+    const double exponent = BLOCKS * pow(blocks / 2, GROWTH);
+    return norm(alone, blocks * units, larger(1, exponent));
 }
 
-static double unit_clocks(const lilac_explain_budget *b) {
-    const double units[] = {
-        b->clocks[LILAC_EXPLAIN_ROOF_SHARED], TENSOR * b->clocks[LILAC_EXPLAIN_ROOF_TENSOR],
-        ISSUE * b->clocks[LILAC_EXPLAIN_ROOF_ISSUE], b->clocks[LILAC_EXPLAIN_ROOF_SPECIAL]};
-    double most = 0, sum = 0;
-    for (uint32_t i = 0; i < 4; i++) {
-        most = larger(most, units[i]);
-        sum += units[i];
+/* Clocks of a multiprocessor with so many blocks, from their start to their end. */
+static double resident_clocks(const lilac_explanation *e, double blocks) {
+    double sum = BLOCK, longest = 0;
+    for (uint32_t program = 0; program <= e->loop_count + 1; program++) {
+        double own = 0;
+        for (uint32_t k = 0; k <= e->loop_count; k++) {
+            const explain_segment *s = &e->segments[k];
+            own += s->program == program ? segment_clocks(s, blocks) : 0;
+        }
+        sum += program == 0 ? own : 0;
+        longest = program > 0 ? larger(longest, own) : 0;
     }
-    return most + UNHIDDEN * (sum - most);
+    for (uint32_t k = 1; k <= e->loop_count; k++) {
+        sum += e->segments[k].waits > 0 ? FILL * e->segments[k].entries : 0;
+    }
+    return sum + longest;
+}
+
+/* All blocks. Many waves run into each other: the last one is a part of a wave only. */
+static double multiprocessor_clocks(const lilac_explanation *e, double blocks) {
+    const double own = ceil(blocks / EXPLAIN_MULTIPROCESSORS);
+    const double resident = own < e->budget.resident_blocks ? own : e->budget.resident_blocks;
+    const double wave = resident_clocks(e, resident), waves = floor(own / resident);
+    const double rest = own - waves * resident;
+    const double few = waves * wave + (rest > 0 ? resident_clocks(e, rest) : 0);
+    const double many = wave * (blocks / EXPLAIN_MULTIPROCESSORS / resident + LAST_WAVE);
+    const double part = waves <= 2 ? 0 : waves >= 8 ? 1 : (waves - 2) / 6;
+    return few + part * (many - few);
+}
+
+/* ---- the launch --------------------------------------------------------------------------- */
+
+static double sectors_of(const lilac_explanation *e, bool memory) {
+    double sum = 0;
+    for (uint32_t k = 0; k <= e->loop_count; k++) {
+        sum += memory ? e->segments[k].memory_sectors : e->segments[k].sectors;
+    }
+    return sum;
+}
+
+static double alone_clocks(const lilac_explanation *e) {
+    double sum = 0;
+    for (uint32_t k = 0; k <= e->loop_count; k++) {
+        sum += e->segments[k].iterations * e->segments[k].clocks;
+    }
+    return sum;
 }
 
 void explain_predict(lilac_explanation *e) {
@@ -103,15 +157,18 @@ void explain_predict(lilac_explanation *e) {
     if (!lilac_arch_has(arch, LILAC_HAS_WGMMA)) {
         return;
     }
-    const double chain = chain_of(e);
-    b->clocks[LILAC_EXPLAIN_ROOF_LATENCY] = chain * CLOCK / b->resident_blocks;
+    b->clocks[LILAC_EXPLAIN_ROOF_LATENCY] = alone_clocks(e) / b->resident_blocks;
     if (blocks == 0) {
         return;
     }
-    const double bytes = blocks * b->unique_bytes;
-    const double memory = (bytes + DIRTY * (1 - exp(-bytes / DIRTY_REACH))) / MEMORY;
-    const double l2 = blocks * explain_sectors(e, false) * arch->sector_bytes / L2;
-    const double units = ceil(blocks / MULTIPROCESSORS) * unit_clocks(b) / CLOCK;
-    const double waves = larger(1, blocks / ((double)MULTIPROCESSORS * b->resident_blocks));
-    b->seconds = LAUNCH + larger(larger(memory, l2), larger(units, waves * chain));
+    lilac_explain_time *t = &b->time;
+    const double bytes = blocks * sectors_of(e, true) * arch->sector_bytes;
+    t->launch = LAUNCH;
+    t->memory = (bytes + DIRTY * (1 - exp(-bytes / DIRTY_REACH))) / MEMORY;
+    t->l2 = blocks * sectors_of(e, false) * arch->sector_bytes / L2;
+    t->multiprocessors = multiprocessor_clocks(e, blocks) / CLOCK;
+    t->waves = larger(1, ceil(blocks / ((double)EXPLAIN_MULTIPROCESSORS * b->resident_blocks)));
+    t->imbalance = IMBALANCE * (explain_imbalance(e) - 1) * resident_clocks(e, 1) / CLOCK;
+    b->seconds =
+        LAUNCH + norm(norm(t->memory, t->l2, ROOFS), t->multiprocessors, ROOFS) + t->imbalance;
 }

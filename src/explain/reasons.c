@@ -95,14 +95,6 @@ const lilac_tile_op *explain_consumer(const lilac_tile_value *value) {
 
 /* ---- what an anchor asks for -------------------------------------------------------------- */
 
-static bool same_shape(const lilac_tile_type *a, const lilac_tile_type *b) {
-    bool same = lilac_tile_is_tensor(a) && a->rank == b->rank;
-    for (uint32_t d = 0; same && d < a->rank; d++) {
-        same = a->shape[d] == b->shape[d];
-    }
-    return same;
-}
-
 /* The tensor whose layout an access to global memory has. */
 static const lilac_tile_type *accessed(const lilac_tile_op *op) {
     switch (op->code) {
@@ -207,88 +199,5 @@ void explain_reason(lilac_text *out, lilac_explanation *e, const lilac_tile_op *
     if (type->layout == own && explain_access_in(e, anchor, other, &there)) {
         lilac_text_puts(out, "; in the other layout ");
         put_access(out, &there);
-    }
-}
-
-/* ---- what was not chosen ------------------------------------------------------------------ */
-
-static void add(lilac_explanation *e, explain_alternatives *list,
-                const explain_alternative *alternative) {
-    (void)e;
-    if (list->count < EXPLAIN_MOST_ALTERNATIVES) {
-        list->list[list->count++] = *alternative;
-    }
-}
-
-static void conversion_alternatives(lilac_explanation *e, const lilac_lowered_plan *plan,
-                                    explain_alternatives *list) {
-    static const struct {
-        const char *name;
-        lilac_plan_strategy strategy;
-    } ways[] = {{"shuffles only", LILAC_PLAN_BY_SHUFFLES},
-                {"swizzled shared memory", LILAC_PLAN_BY_SHARED},
-                {"row-major shared memory", LILAC_PLAN_UNSWIZZLED}};
-    for (uint32_t i = 0; i < 3; i++) {
-        lilac_plan_conversion *other = lilac_arena_new(e->arena, lilac_plan_conversion);
-        lilac_reason *why = lilac_arena_new(e->arena, lilac_reason);
-        const lilac_plan_options options = {.strategy = ways[i].strategy};
-        explain_alternative alternative = {.name = ways[i].name};
-        if (lilac_plan_conversion_init_columns(other, plan->from, plan->to, plan->element_bits,
-                                               &options, e->compilation.target.arch, why)) {
-            alternative.cycles = other->price.cycles;
-            alternative.price = other->price;
-            if (other->price.cycles == plan->is.conversion->price.cycles) {
-                continue; /* the plan that was chosen */
-            }
-        } else {
-            alternative.refused = why->text;
-        }
-        add(e, list, &alternative);
-    }
-}
-
-/* An access in the layout of the other side of a conversion. */
-static void access_alternative(lilac_explanation *e, const lilac_tile_op *op,
-                               const lilac_tile_op *convert, const lilac_layout *layout,
-                               explain_alternatives *list) {
-    lilac_plan_global_access plan;
-    if (explain_access_in(e, op, layout, &plan)) {
-        explain_alternative alternative = {.name = "without the conversion of operation",
-                                           .number = explain_number_of(e, convert),
-                                           .cycles = plan.cycles,
-                                           .bytes = plan.element_bytes << plan.vector_bits,
-                                           .sectors = plan.counts.sectors};
-        alternative.saved = e->operations[alternative.number - 1].cycles;
-        add(e, list, &alternative);
-    }
-}
-
-static void access_alternatives(lilac_explanation *e, const lilac_tile_op *op,
-                                explain_alternatives *list) {
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        const lilac_tile_op *made = op->operands[i].value->op;
-        if (made != NULL && made->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT &&
-            explain_number_of(e, made) > 0) {
-            access_alternative(e, op, made, made->operands[0].value->type->layout, list);
-        }
-    }
-    for (const lilac_tile_use *use = op->result_count > 0 ? op->results[0].uses : NULL; use != NULL;
-         use = use->next) {
-        if (use->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT &&
-            same_shape(op->results[0].type, use->op->results[0].type)) {
-            access_alternative(e, op, use->op, use->op->results[0].type->layout, list);
-        }
-    }
-}
-
-void explain_alternatives_of(lilac_explanation *e, uint32_t index, explain_alternatives *list) {
-    list->count = 0;
-    for (uint32_t i = 0; i < e->plans[index].count; i++) {
-        const lilac_lowered_plan *plan = e->plans[index].list[i];
-        if (plan->kind == LILAC_LOWERED_CONVERSION) {
-            conversion_alternatives(e, plan, list);
-        } else if (plan->kind == LILAC_LOWERED_ACCESS) {
-            access_alternatives(e, e->operations[index].op, list);
-        }
     }
 }

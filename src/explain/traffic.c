@@ -56,11 +56,13 @@ static uint64_t address_of(traffic *t, site *s) {
     const bool tensor = i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD ||
                         i->code == LILAC_SIMT_OP_CP_TENSOR_STORE ||
                         i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+    /* The last operand of a load is the address of its mbarrier. */
+    const uint32_t end = i->operand_count - (i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD);
     uint64_t hash = 0;
     bool found = false;
-    for (uint32_t k = 0; k < i->operand_count && !(found && !tensor); k++) {
+    for (uint32_t k = 0; k < end && !(found && !tensor); k++) {
         const uint8_t type = kernel->values[i->operands[k]].type;
-        const bool address = type == LILAC_SIMT_I64, coordinate = tensor && type == LILAC_SIMT_I32;
+        const bool address = type == LILAC_SIMT_I64, coordinate = found && type == LILAC_SIMT_I32;
         uint64_t bits;
         if (!address && !(coordinate && k > 0)) {
             continue;
@@ -138,22 +140,6 @@ static bool loads_again(const traffic *t, const site *one, uint32_t count) {
     return false;
 }
 
-/* Pointers are far from each other. */
-static void set_arguments(traffic *t) {
-    const lilac_simt_kernel *kernel = t->e->kernel;
-    uint64_t *arguments = lilac_arena_array(t->e->arena, uint64_t, kernel->parameter_count + 1);
-    bool *known = lilac_arena_array(t->e->arena, bool, kernel->parameter_count + 1);
-    for (uint32_t p = 0; p < kernel->parameter_count; p++) {
-        const bool pointer =
-            kernel->parameters[p].is_pointer || kernel->parameters[p].is_tensor_map;
-        arguments[p] = pointer ? (uint64_t)(p + 1) << 48 : t->e->arguments[p];
-        known[p] = pointer || t->e->known[p];
-    }
-    t->values.argument_count = kernel->parameter_count;
-    t->values.arguments = arguments;
-    t->values.argument_known = known;
-}
-
 void explain_find_traffic(lilac_explanation *e) {
     const uint32_t *grid = e->options.launch.grid;
     const uint64_t all = (uint64_t)grid[0] * grid[1] * grid[2];
@@ -170,9 +156,8 @@ void explain_find_traffic(lilac_explanation *e) {
         t.sites[s].addresses = lilac_arena_array(e->arena, uint64_t, t.programs);
     }
     lilac_simt_evaluation_init(&t.values, e->kernel);
-    set_arguments(&t);
-    t.values.programs_known = t.values.first_thread = true;
-    memcpy(t.values.grid, grid, sizeof t.values.grid);
+    explain_set_launch(e, &t.values);
+    t.values.thread_known = true;
     for (t.program = 0; t.program < t.programs; t.program++) {
         lilac_simt_evaluation_reset(&t.values);
         t.values.program[0] = t.program % grid[0];
@@ -184,7 +169,28 @@ void explain_find_traffic(lilac_explanation *e) {
     for (uint32_t s = 0; s < t.count; s++) {
         const site *one = &t.sites[s];
         const bool again = !one->unknown && loads_again(&t, one, s);
-        e->share[one->number - 1] = one->unknown ? 1 : again ? 0 : different_share(&t, one);
+        e->share[one->number - 1] = one->unknown ? 1 : different_share(&t, one);
+        e->again[one->number - 1] = again;
     }
     lilac_simt_evaluation_clear(&t.values);
+}
+
+/* A block loads the tile again after it has accessed the others of its tiles; meanwhile other blocks
+ * have accessed theirs. */
+void explain_find_reuse(lilac_explanation *e) {
+    const uint32_t *grid = e->options.launch.grid;
+    const double blocks = (double)grid[0] * grid[1] * grid[2] * e->compilation.target.num_ctas;
+    const double resident = (double)e->budget.resident_blocks * EXPLAIN_MULTIPROCESSORS;
+    double sectors = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        sectors += e->again[i] ? 0 : e->executions[i] * e->traffic[i] * e->share[i];
+    }
+    const double bytes = sectors * e->compilation.target.arch->sector_bytes *
+                         (blocks < resident ? blocks : resident);
+    const double missing = (bytes / EXPLAIN_L2_BYTES - 0.5) / 0.5;
+    for (uint32_t i = 0; i < e->count; i++) {
+        if (e->again[i]) {
+            e->share[i] *= missing < 0 ? 0 : missing > 1 ? 1 : missing;
+        }
+    }
 }

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
 import tempfile
 import unittest
@@ -36,6 +37,111 @@ class ExplainTest(unittest.TestCase):
         return json.loads(self.lilac(self.kernel(name), "--json", *words).stdout)
 
 
+LAUNCHED = """
+module {
+  tt.func public @sums(%values: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %offsets: !tt.ptr<i32> {tt.divisibility = 16 : i32},
+                       %counts: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %out: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c4 = arith.constant 4 : i32
+    %c32 = arith.constant 32 : i32
+    %zero = arith.constant dense<0.000000e+00> : tensor<32xf32>
+    %pid = tt.get_program_id x : i32
+    %at = tt.addptr %offsets, %pid : !tt.ptr<i32>, i32
+    %first = tt.load %at : !tt.ptr<i32>
+    %next = tt.addptr %at, %c1 : !tt.ptr<i32>, i32
+    %end = tt.load %next : !tt.ptr<i32>
+    %range = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>
+    %limit = tt.splat %end : i32 -> tensor<32xi32>
+    %p = tt.splat %values : !tt.ptr<f32> -> tensor<32x!tt.ptr<f32>>
+    %sum = scf.for %k = %first to %end step %c32 iter_args(%s = %zero) -> (tensor<32xf32>)  : i32 {
+      %base = tt.splat %k : i32 -> tensor<32xi32>
+      %row = arith.addi %base, %range : tensor<32xi32>
+      %mask = arith.cmpi slt, %row, %limit : tensor<32xi32>
+      %q = tt.addptr %p, %row : tensor<32x!tt.ptr<f32>>, tensor<32xi32>
+      %v = tt.load %q, %mask, %zero : tensor<32x!tt.ptr<f32>>
+      %t = arith.addf %s, %v : tensor<32xf32>
+      scf.yield %t : tensor<32xf32>
+    }
+    %groups = scf.for %g = %c0 to %c4 step %c1 iter_args(%s = %sum) -> (tensor<32xf32>)  : i32 {
+      %c = tt.addptr %counts, %g : !tt.ptr<i32>, i32
+      %n = tt.load %c : !tt.ptr<i32>
+      %inner = scf.for %k = %c0 to %n step %c1 iter_args(%u = %s) -> (tensor<32xf32>)  : i32 {
+        %base = tt.splat %k : i32 -> tensor<32xi32>
+        %row = arith.addi %base, %range : tensor<32xi32>
+        %q = tt.addptr %p, %row : tensor<32x!tt.ptr<f32>>, tensor<32xi32>
+        %v = tt.load %q {isVolatile = true} : tensor<32x!tt.ptr<f32>>
+        %t = arith.addf %u, %v : tensor<32xf32>
+        scf.yield %t : tensor<32xf32>
+      }
+      scf.yield %inner : tensor<32xf32>
+    }
+    %o = tt.splat %out : !tt.ptr<f32> -> tensor<32x!tt.ptr<f32>>
+    %r = tt.addptr %o, %range : tensor<32x!tt.ptr<f32>>, tensor<32xi32>
+    tt.store %r, %groups : tensor<32x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+
+
+def write_array(path, numbers):
+    """A .npy file of int32."""
+    header = "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }" % len(numbers)
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(struct.pack("<%di" % len(numbers), *numbers))
+
+
+class Launch(ExplainTest):
+    def explained(self, *words):
+        with open(os.path.join(self.folder, "sums.ttir"), "w", encoding="utf-8") as file:
+            file.write(LAUNCHED)
+        write_array(os.path.join(self.folder, "offsets.npy"), [0, 64, 80, 80, 208])
+        write_array(os.path.join(self.folder, "counts.npy"), [3, 0, 5, 2])
+        return json.loads(self.lilac("sums.ttir", "--num-warps", "1", "--grid", "4", "--json", *words).stdout)
+
+    def test_trips_from_contents(self):
+        facts = self.explained("--arg", "offsets=@offsets.npy", "--arg", "counts=@counts.npy")
+        masked, groups, inner = [loop["estimate"] for loop in facts["loops"]]
+        self.assertEqual(masked, (2 + 1 + 0 + 4) / 4)
+        self.assertEqual(groups, 4)
+        self.assertEqual(inner, (3 + 0 + 5 + 2) / 4)
+        self.assertTrue(facts["budget"]["exact"])
+        time = facts["budget"]["time"]
+        self.assertGreaterEqual(facts["budget"]["seconds"], time["launch"] + max(time["memory"], time["multiprocessors"]))
+        self.assertGreater(time["imbalance"], 0)
+
+    def test_sectors_of_masked_accesses(self):
+        facts = self.explained("--arg", "offsets=@offsets.npy", "--arg", "counts=@counts.npy")
+        loads = [one for one in facts["operations"] if one["name"] == "tt.load" and one["loop"] == 0]
+        self.assertEqual([one["counts"]["global_load_sectors"] for one in loads], [4])  # without masks
+        self.assertLess(loads[0]["active"], 1)
+        self.assertAlmostEqual(loads[0]["sectors"], 4 * loads[0]["active"], places=2)  # each lane has 4 bytes of a sector of 32
+
+    def test_trips_that_are_given(self):
+        unknown = self.explained()
+        self.assertFalse(unknown["budget"]["exact"])
+        line = 1 + LAUNCHED[:LAUNCHED.index("scf.for %k = %c0")].count("\n")
+        given = self.explained("--arg", "offsets=@offsets.npy", "--trips", "%d=7.5" % line)
+        self.assertEqual(given["loops"][2]["estimate"], 7.5)
+        self.assertTrue(given["budget"]["exact"])
+        self.assertGreater(given["budget"]["seconds"], 0)
+
+    def test_text_names_what_is_assumed(self):
+        self.explained()
+        out = self.lilac("sums.ttir", "--num-warps", "1").stdout
+        self.assertIn("iterations assumed (--arg and --trips give them)", out)
+
+    def test_mistakes(self):
+        self.explained()
+        for words, message in ((("--trips", "9"), "expected a line and a number"), (("--trips", "9=x"), "expected a line"),
+                               (("--trips", "0=3"), "expected a line"), (("--arg", "counts=@none.npy"), "none.npy")):
+            done = self.lilac("sums.ttir", "--num-warps", "1", *words, status=USAGE)
+            self.assertIn(message, done.stderr)
+
+
 class Text(ExplainTest):
     def test_lines_of_the_compiled_text(self):
         out = self.lilac(self.kernel(), "--num-warps", "8").stdout
@@ -53,6 +159,22 @@ class Text(ExplainTest):
         out = self.lilac("here.ttir", "--num-warps", "8").stdout
         self.assertTrue(out.startswith("kernels.py: softmax for sm_90a, 8 warps"), out[:80])
         self.assertRegex(out, r"\| +v = tl\.load\(.*\n.*\n* +\|.*tt\.load  load of 16 bytes")
+
+    def test_alternatives_of_products_and_reductions(self):
+        """Each with its price: none is cheaper than the plan that was chosen."""
+        facts = self.json("attention_f16_d128_causal")
+        for kind in ("warp_group_dot", "tt.reduce"):
+            found = [one for one in facts["operations"] if kind in one["name"] and one["alternatives"]]
+            self.assertTrue(found, kind)
+            for one in found:
+                prices = [other["cycles"] for other in one["alternatives"] if other["refused"] is None]
+                self.assertGreaterEqual(min(prices), one["cycles"])
+        facts = self.json("matmul_f16_skinny")
+        product = next(one for one in facts["operations"] if one["name"] == "tt.dot")
+        self.assertEqual(product["alternatives"][0]["refused"], "a wgmma has 64 rows, the product has fewer")
+        line = next(str(one["input"][1]) for one in facts["operations"] if one["name"] == "tt.dot")
+        self.assertIn("not chosen: wgmma: not possible: a wgmma has 64 rows",
+                      self.lilac(self.kernel("matmul_f16_skinny"), "--why", line).stdout)
 
     def test_why(self):
         out = self.lilac(self.kernel("transpose_float16"), "--why", "37").stdout

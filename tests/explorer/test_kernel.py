@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from conftest import CORPUS, Opened, explore, lilac
+from conftest import CORPUS, PAGE, Opened, explore, lilac
 
 
 def corpus(name):
@@ -124,6 +124,25 @@ def test_timeline_of_barriers(browser, tmp_path):
     copies = [bar for bar in loop["bars"] if bar[0] == "copy" and bar[2] < 5]
     assert [end for _, _, end in copies] == list(range(len(copies)))  # each iteration waits for one group
     assert all(end - begin == 2 for _, begin, end in copies if begin >= 0)
+    opened.close()
+
+
+def test_timeline_of_specialised_loops(browser, tmp_path):
+    """Copies that other warps start: the first fill the buffers, each later one begins where a buffer is released."""
+    page = os.path.join(str(tmp_path), "specialised.html")
+    kernel = os.path.join(CORPUS, "..", "ttir", "matmul_tma_persistent_ws_kernel-82e73db2.ttir")
+    status, _, err = lilac("explore", kernel, "-o", page, "--page", PAGE)
+    assert status == 0, err
+    opened = Opened(browser, page)
+    (loop,) = timelines(opened.page)
+    assert loop["body"] == ["wait mbarrier", "product", "wait products", "arrive"]
+    buffers = len(loop["before"])
+    assert buffers > 1 and set(loop["before"]) == {"copy"}
+    copies = [bar for bar in loop["bars"] if bar[0] == "copy"]
+    assert [begin for _, begin, _ in copies] == [-1] * buffers + list(range(5))
+    assert [end for _, _, end in copies][:5] == list(range(5))
+    text = opened.page.inner_text(".timeline")
+    assert f"Up to {buffers} groups of copies are in flight" in text and f"one of the {buffers} buffers is free" in text
     opened.close()
 
 

@@ -1,10 +1,13 @@
 """lilac.explain: the text, the JSON, changes, refusals."""
 
+import json
 import os
 
+import numpy
 import pytest
 
 import lilac
+from lilac.explorer import page_path
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "corpus")
 SOFTMAX = os.path.join(DATA, "softmax_float16_4096.ttir")
@@ -19,6 +22,52 @@ def test_text_and_json():
     assert repr(explanation) == "<lilac.Explanation of softmax for sm_90a>"
     html = explanation._repr_html_()
     assert html.startswith("<pre>") and "&lt;{sizePerThread" in html
+
+
+LOADED_TRIPS = """
+tt.func public @sum(%counts: !tt.ptr<i32>, %out: !tt.ptr<i32>) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %pid = tt.get_program_id x : i32
+  %at = tt.addptr %counts, %pid : !tt.ptr<i32>, i32
+  %n = tt.load %at : !tt.ptr<i32>
+  %sum = scf.for %k = %zero to %n step %one iter_args(%s = %zero) -> (i32) : i32 {
+    %p = tt.addptr %out, %k : !tt.ptr<i32>, i32
+    %v = tt.load %p {isVolatile = true} : !tt.ptr<i32>
+    %t = arith.addi %s, %v : i32
+    scf.yield %t : i32
+  }
+  tt.store %out, %sum : !tt.ptr<i32>
+  tt.return
+}
+"""
+
+
+def test_trips():
+    """From the contents of arrays, or as given for a line."""
+    counts = numpy.array([4, 0, 8], dtype="int32")
+    loop = lilac.explain(LOADED_TRIPS, grid=3, arguments={"counts": counts}).json["loops"][0]
+    assert loop["from_launch"] and loop["estimate"] == 4
+    loop = lilac.explain(LOADED_TRIPS, grid=3, trips={8: 2.5}).json["loops"][0]
+    assert loop["estimate"] == 2.5
+    assert not lilac.explain(LOADED_TRIPS, grid=3).json["budget"]["exact"]
+
+
+def test_page():
+    """The explorer's page with a kernel; without the page, a refusal that names the cause."""
+    if page_path() is None:
+        with pytest.raises(lilac.Error, match="make explorer"):
+            lilac.explore(SOFTMAX)
+        return
+    page = lilac.explore(SOFTMAX, num_warps=8)
+    data = json.loads(page.html.split('id="kernel">')[1].split("</script>")[0])
+    assert data["options"] == {"device": "", "warps": 8, "stages": ""} and data["sources"].keys() == {"kernels.py"}
+    kernel = lilac.compile(SOFTMAX, num_warps=8)
+    assert data["ptx"] == kernel.ptx and "tt.load" in data["tile"]
+    assert page._repr_html_().startswith("<iframe srcdoc=")
+    assert json.loads(lilac.explore(kernel).html.split('id="kernel">')[1].split("</script>")[0])["ptx"] == kernel.ptx
+    with pytest.raises(lilac.CompilationError):
+        lilac.explore("tt.func public @none() {\n")
 
 
 def test_kernel_keeps_its_options():

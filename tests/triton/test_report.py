@@ -30,6 +30,26 @@ def test_table():
     assert len(lilac.triton.report()) == 0
 
 
+def test_pages(tmp_path):
+    """The report links to a page for each kernel that lilac compiled."""
+    from lilac.explorer import page_path
+
+    with lilac.triton.enabled():
+        kernels.scale.warmup(Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024, grid=(4,))
+    report = lilac.triton.report()
+    assert "<td>scale</td>" in report._repr_html_() and "href" not in report._repr_html_()
+    if page_path() is None:
+        with pytest.raises(lilac.Error, match="make explorer"):
+            report.pages(tmp_path)
+        return
+    index, page = report.pages(tmp_path / "pages")
+    assert f'<a href="{os.path.basename(page)}">scale</a>' in open(index, encoding="utf-8").read()
+    assert f'<a href="{page}">scale</a>' in report._repr_html_()
+    text = open(page, encoding="utf-8").read()
+    data = json.loads(text.split('id="kernel">')[1].split("</script>")[0])
+    assert data["name"] == "scale.ttir" and "kernels.py" in data["sources"] and data["options"]["warps"] == 4
+
+
 def test_registers_are_those_of_ptxas(tmp_path):
     """Read from the cubin, they are what ptxas -v says."""
     import re

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct explain_job {
-    string_list operands, arguments, changes;
+    string_list operands, arguments, changes, trips;
     target_options target;
     const char *grid, *kernel, *why;
     uint32_t registers;
@@ -15,49 +15,90 @@ typedef struct explain_job {
     uint32_t line;
     lilac_explain_options options;
     lilac_explain_argument *known;
+    npy *contents; /* by known argument */
+    lilac_explain_trips *loops;
 } explain_job;
 
 /* ---- arguments ---------------------------------------------------------------------------- */
 
-/* The bits of a number; false: the value is a buffer, which is not known. */
-static bool read_bits(const char *value, uint64_t *bits) {
+/* A number, or the contents of a .npy file. False: another buffer, whose contents are not known. */
+static bool read_value(lilac_explain_argument *argument, npy *contents, const char *value,
+                       lilac_text *why) {
     char *end;
     const long long integer = strtoll(value, &end, 0);
     if (*end == '\0' && end != value) {
-        *bits = (uint64_t)integer;
+        argument->bits = (uint64_t)integer;
         return true;
     }
-    return false;
+    if (*value != '@' || !npy_read(contents, value + 1, why)) {
+        return false;
+    }
+    argument->contents = contents->data;
+    argument->length = contents->count * contents->bytes;
+    return true;
 }
 
-static void read_arguments(explain_job *job) {
-    lilac_explain_launch *launch = &job->options.launch;
-    job->known = calloc(job->arguments.count + 1, sizeof *job->known);
-    if (job->known == NULL) {
+static void *allocate(size_t count, size_t size) {
+    void *list = calloc(count + 1, size);
+    if (list == NULL) {
         abort();
     }
-    for (uint32_t i = 0; i < job->arguments.count; i++) {
+    return list;
+}
+
+/* -1, or STATUS_USAGE. */
+static int read_arguments(const subcommand *command, explain_job *job) {
+    lilac_explain_launch *launch = &job->options.launch;
+    int status = -1;
+    job->known = allocate(job->arguments.count, sizeof *job->known);
+    job->contents = allocate(job->arguments.count, sizeof *job->contents);
+    launch->arguments = job->known;
+    for (uint32_t i = 0; i < job->arguments.count && status < 0; i++) {
         const char *text = job->arguments.list[i], *equals = strchr(text, '=');
         lilac_explain_argument *argument = &job->known[launch->argument_count];
-        if (read_bits(equals + 1, &argument->bits)) {
+        lilac_text why = {0};
+        if (read_value(argument, &job->contents[launch->argument_count], equals + 1, &why)) {
             const size_t length = (size_t)(equals - text);
-            char *name = calloc(length + 1, 1);
-            if (name == NULL) {
-                abort();
-            }
+            char *name = allocate(length, 1);
             memcpy(name, text, length);
             argument->name = name;
             launch->argument_count++;
+        } else if (why.length > 0) {
+            status = usage_error(command, "--arg %s: %s", text, lilac_text_get(&why));
         }
+        lilac_text_clear(&why);
     }
-    launch->arguments = job->known;
+    return status;
+}
+
+/* "12=3.5": -1, or STATUS_USAGE. */
+static int read_trips(const subcommand *command, explain_job *job) {
+    job->loops = allocate(job->trips.count, sizeof *job->loops);
+    for (uint32_t i = 0; i < job->trips.count; i++) {
+        const char *text = job->trips.list[i];
+        char *end, *last;
+        const unsigned long line = strtoul(text, &end, 10);
+        const double count = *end == '=' ? strtod(end + 1, &last) : -1;
+        if (line == 0 || line > UINT32_MAX || !(count >= 0 && count < 1e15) || last == end + 1 ||
+            *last != '\0') {
+            return usage_error(command, "--trips %s: expected a line and a number, as 12=3.5",
+                               text);
+        }
+        job->loops[i] = (lilac_explain_trips){(uint32_t)line, count};
+    }
+    job->options.launch.trips = job->loops;
+    job->options.launch.trips_count = job->trips.count;
+    return -1;
 }
 
 static void clear_arguments(explain_job *job) {
     for (uint32_t i = 0; i < job->options.launch.argument_count; i++) {
         free((char *)(uintptr_t)job->known[i].name);
+        npy_clear(&job->contents[i]);
     }
     free(job->known);
+    free(job->contents);
+    free(job->loops);
 }
 
 /* ---- changes ------------------------------------------------------------------------------- */
@@ -194,7 +235,6 @@ static int explain_file(const subcommand *command, explain_job *job) {
     lilac_context *context = lilac_context_create();
     const uint32_t source = source_read(context, job->operands.list[0]);
     int status = STATUS_REFUSED;
-    read_arguments(job);
     lilac_explanation *e = source != 0 ? lilac_explain(context, source, &job->options) : NULL;
     if (e != NULL) {
         explain_add_texts(e);
@@ -204,7 +244,6 @@ static int explain_file(const subcommand *command, explain_job *job) {
     }
     print_diagnostics(context);
     lilac_explanation_destroy(e);
-    clear_arguments(job);
     lilac_context_destroy(context);
     if (status == STATUS_REFUSED && job->json) {
         (void)file_write(NULL, "null\n", 5);
@@ -240,7 +279,17 @@ static int explain_request(const subcommand *command, explain_job *job) {
     job->options.compile.kernel = job->kernel;
     job->options.registers = job->registers;
     job->options.advice = job->advice;
-    return status >= 0 ? status : explain_file(command, job);
+    if (status < 0) {
+        status = read_arguments(command, job);
+    }
+    if (status < 0) {
+        status = read_trips(command, job);
+    }
+    if (status < 0) {
+        status = explain_file(command, job);
+    }
+    clear_arguments(job);
+    return status;
 }
 
 static int explain_run(const subcommand *command, int argc, char **argv) {
@@ -260,8 +309,13 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
         {"--grid", NULL, OPTION_TEXT, &job.grid, "X[,Y[,Z]]",
          "the blocks of the launch: for trip counts and the\npredicted time"},
         {"--arg", NULL, OPTION_TEXTS, &job.arguments, "NAME=VALUE",
-         "a parameter's value, as for lilac run; only integers are\n"
-         "used: trip counts follow from them"},
+         "a parameter's value, as for lilac run: an integer, or the\n"
+         "contents of a pointer's memory, @file.npy. Trip counts and,\n"
+         "with --grid, what masked accesses touch follow from them;\n"
+         "other values are ignored"},
+        {"--trips", NULL, OPTION_TEXTS, &job.trips, "LINE=N",
+         "the mean number of iterations of the loops of that line,\n"
+         "where it depends on data that is not given"},
         {"--advice", NULL, OPTION_FLAG, &job.advice, NULL,
          "compile variants (warps, stages, parameters that are\n"
          "multiples of 16) and print those that are predicted\n"
@@ -281,6 +335,7 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
     strings_clear(&job.operands);
     strings_clear(&job.arguments);
     strings_clear(&job.changes);
+    strings_clear(&job.trips);
     return status;
 }
 

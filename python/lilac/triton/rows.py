@@ -9,6 +9,7 @@ object a line.
 from __future__ import annotations
 
 import atexit
+import html
 import json
 import os
 import tempfile
@@ -16,7 +17,9 @@ import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Union
+
+from ..explorer import Page, explore
 
 FILE_VARIABLE = "LILAC_TRITON_REPORT"
 PARENT_VARIABLE = "LILAC_TRITON_PARENT"  # "pid:file" of the process that will read the rows
@@ -34,6 +37,7 @@ class Row:
     target: Optional[int] = None
     num_warps: Optional[int] = None
     num_ctas: Optional[int] = None
+    num_stages: Optional[int] = None
     registers: Optional[int] = None
     """32-bit registers of a thread."""
     spills: Optional[int] = None
@@ -60,6 +64,27 @@ class Row:
         place = f"{os.path.basename(first['file'])}:{first['line']}: " if first.get("file") else ""
         return f"{place}{first['message']} [{first['id']}]"
 
+    def ttir(self) -> Optional[str]:
+        """The kernel's TTIR from Triton's cache; None: it is not there."""
+        from triton.runtime.cache import get_cache_manager
+
+        path = get_cache_manager(self.hash).get_file(f"{self.name[:150]}.ttir")
+        if path is None or not os.path.isfile(path):
+            return None
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+    def page(self) -> Optional[Page]:
+        """The explorer's page of a kernel that lilac compiled (docs/explorer.md): its layouts, conversions and banks as
+        pictures. None: another compiler compiled it, or its TTIR is not in Triton's cache."""
+        from .backend import device_name
+
+        text = self.ttir() if self.compiler == "lilac" else None
+        if text is None:
+            return None
+        return explore(text, target=device_name(self.target) if self.target else None, num_warps=self.num_warps,
+                       num_ctas=self.num_ctas, num_stages=self.num_stages, file=f"{self.name}.ttir")
+
     @property
     def place(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
@@ -70,6 +95,8 @@ class Report:
     """The rows so far; prints as a table."""
 
     rows: list[Row]
+    links: dict[str, str] = field(default_factory=dict)
+    """Pages of kernels, by `hash`; `pages` sets it."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -91,6 +118,38 @@ class Report:
 
     def to_json(self) -> str:
         return json.dumps([asdict(row) for row in self.rows])
+
+    def pages(self, folder: Union[str, "os.PathLike[str]"]) -> list[str]:
+        """Writes the explorer's page of each kernel that lilac compiled into a folder, and index.html, the table with
+        links to them. Returns their paths, index.html first. Raises Error where the package has no explorer page."""
+        os.makedirs(folder, exist_ok=True)
+        paths = [os.path.join(folder, "index.html")]
+        for row in self.lilac:
+            page = row.page()
+            if page is not None:
+                paths.append(os.path.join(folder, f"{row.name}-{row.hash[:12]}.html"))
+                page.save(paths[-1])
+                self.links[row.hash] = paths[-1]
+        names = {key: os.path.basename(path) for key, path in self.links.items()}
+        with open(paths[0], "w", encoding="utf-8") as file:
+            file.write('<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>lilac: kernels</title>\n'
+                       f"<body>{self._table(names)}</body></html>\n")
+        return paths
+
+    def _repr_html_(self) -> str:
+        return self._table(self.links)
+
+    def _table(self, links: dict[str, str]) -> str:
+        lines = ["<table><thead><tr>" + "".join(f"<th>{name}</th>" for name in (
+            "kernel", "where", "compiler", "warps", "registers", "spills", "shared memory", "")) + "</tr></thead><tbody>"]
+        for row in self.rows:
+            name = html.escape(row.name)
+            if row.hash in links:
+                name = f'<a href="{html.escape(links[row.hash])}">{name}</a>'
+            cells = [name, html.escape(row.place), row.compiler, _number(row.num_warps), _number(row.registers),
+                     _number(row.spills), _number(row.shared), html.escape(row.reason)]
+            lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        return "\n".join(lines) + "</tbody></table>"
 
     def __str__(self) -> str:
         if not self.rows:
@@ -137,7 +196,7 @@ def _row(metadata: dict[str, Any], cached: bool) -> Row:
     target = metadata.get("target")
     return Row(name=str(record["name"]), compiler=record["compiler"], file=record["file"], line=record["line"],
                target=getattr(target, "arch", None), num_warps=metadata.get("num_warps"),
-               num_ctas=metadata.get("num_ctas"), registers=record.get("registers"), spills=record.get("spills"),
+               num_ctas=metadata.get("num_ctas"), num_stages=metadata.get("num_stages"), registers=record.get("registers"), spills=record.get("spills"),
                shared=metadata.get("shared"), seconds=dict(record["seconds"]), compile=record.get("compile"),
                cached=cached, diagnostics=record.get("diagnostics", []), hash=metadata["hash"], pid=os.getpid())
 
