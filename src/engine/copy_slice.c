@@ -10,9 +10,9 @@ typedef struct slice {
     const specialised *s;
     lilac_arena *arena;
     lilac_tile_op *top;
-    bool *live; /* by value id */
-    lilac_tile_value **stack;
-    uint32_t count, capacity;
+    bool *live;               /* by value id */
+    lilac_tile_value **stack; /* live values whose operands are not marked yet */
+    uint32_t count;
 } slice;
 
 /* ---- marking -------------------------------------------------------------------------------- */
@@ -22,14 +22,6 @@ static void mark(slice *p, lilac_tile_value *value) {
         return;
     }
     p->live[value->id] = true;
-    if (p->count == p->capacity) {
-        p->capacity = 2 * p->capacity + 64;
-        lilac_tile_value **grown = lilac_arena_array(p->arena, lilac_tile_value *, p->capacity);
-        for (uint32_t i = 0; i < p->count; i++) {
-            grown[i] = p->stack[i];
-        }
-        p->stack = grown;
-    }
     p->stack[p->count++] = value;
 }
 
@@ -209,6 +201,7 @@ static slice mark_slice(const specialised *s, lilac_tile_op *top) {
     slice p = {.s = s, .top = top, .arena = lilac_arena_create()};
     lilac_tile_number(s->function);
     p.live = lilac_arena_array(p.arena, bool, s->function->value_count + 1);
+    p.stack = lilac_arena_array(p.arena, lilac_tile_value *, s->function->value_count + 1);
     mark_all(&p);
     return p;
 }

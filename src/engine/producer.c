@@ -85,9 +85,8 @@ static lilac_tile_op *put_conditional(const producer *p, lilac_tile_op *place,
 }
 
 /* The copy again, to the buffer of the slot. */
-static void put_copy(const producer *p, const lilac_emitter *e, const lilac_tile_op *copy,
-                     lilac_tile_value *slot, lilac_tile_value *barrier,
-                     lilac_tile_value *predicate) {
+static void put_copy(const lilac_emitter *e, const lilac_tile_op *copy, lilac_tile_value *slot,
+                     lilac_tile_value *barrier, lilac_tile_value *predicate) {
     const lilac_tile_op *index = memory_of(copy)->op;
     lilac_tile_value *ring[2] = {index->operands[0].value, slot};
     lilac_tile_value *operands[LILAC_MAX_RANK + 4];
@@ -95,7 +94,6 @@ static void put_copy(const producer *p, const lilac_emitter *e, const lilac_tile
     for (uint32_t i = 0; i < n; i++) {
         operands[i] = copy->operands[i].value;
     }
-    (void)p;
     operands[n - 3] = barrier;
     operands[n - 2] =
         lilac_emit(e, LILAC_TILE_OP_TTG_MEMDESC_INDEX, index->results[0].type, 2, ring)->results;
@@ -121,7 +119,7 @@ static ring_position replace_group(const producer *p, lilac_tile_op *expect, rin
     lilac_box_expect(&e, full, (uint64_t)lilac_tile_find_integer(&expect->attributes, "size", 0),
                      yes);
     for (uint32_t i = 0; i < count; i++) {
-        put_copy(p, &e, copies[i], at.slot, full, yes);
+        put_copy(&e, copies[i], at.slot, full, yes);
         lilac_tile_remove(copies[i]);
     }
     lilac_tile_remove(expect);

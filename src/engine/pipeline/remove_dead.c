@@ -13,11 +13,10 @@
 #include "pipeline/pipeline.h"
 
 typedef struct marking {
-    lilac_arena *arena;
     lilac_tile_op *loop;
-    bool *live; /* by value id */
-    lilac_tile_value **stack;
-    uint32_t count, capacity;
+    bool *live;               /* by value id */
+    lilac_tile_value **stack; /* live values whose operands are not marked yet */
+    uint32_t count;
 } marking;
 
 static void mark(marking *m, lilac_tile_value *value) {
@@ -25,14 +24,6 @@ static void mark(marking *m, lilac_tile_value *value) {
         return;
     }
     m->live[value->id] = true;
-    if (m->count == m->capacity) {
-        m->capacity = 2 * m->capacity + 64;
-        lilac_tile_value **grown = lilac_arena_array(m->arena, lilac_tile_value *, m->capacity);
-        for (uint32_t i = 0; i < m->count; i++) {
-            grown[i] = m->stack[i];
-        }
-        m->stack = grown;
-    }
     m->stack[m->count++] = value;
 }
 
@@ -89,9 +80,10 @@ void lilac_pipeline_remove_dead(pipeline *p) {
     lilac_tile_op *loop = p->loop;
     lilac_tile_block *body = loop->regions[0]->first;
     lilac_tile_number(p->function);
-    marking m = {.arena = p->arena,
-                 .loop = loop,
-                 .live = lilac_arena_array(p->arena, bool, p->function->value_count + 1)};
+    const uint32_t count = p->function->value_count + 1;
+    marking m = {.loop = loop,
+                 .live = lilac_arena_array(p->arena, bool, count),
+                 .stack = lilac_arena_array(p->arena, lilac_tile_value *, count)};
     mark_all(&m);
     const uint32_t carried = lilac_tile_carried_count(loop);
     bool *removed = lilac_arena_array(p->arena, bool, carried + 1);
