@@ -163,8 +163,8 @@ LILAC_API uint32_t lilac_engine_box_element(const lilac_tile_type *block);
 LILAC_API LILAC_MUST_USE bool lilac_engine_copy_boxes(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);
 /* One warp starts the tensor copies of a loop with products, the others multiply: in a loop over
- * tiles of which one block is resident, and where tt.warp_specialize asks for it. Makes
- * ttg.warp_specialize. */
+ * tiles or with delayed products if one block is resident, and where tt.warp_specialize asks for it.
+ * Makes ttg.warp_specialize. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_specialise_warps(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform

@@ -115,15 +115,15 @@ def _value(value: Any) -> tuple[int, Optional[bytes]]:
 def explain(module: Union[Text, Kernel], *, grid: Optional[Grid] = None,
             arguments: Optional[Mapping[str, Any]] = None, target: Optional[str] = None,
             num_warps: Optional[int] = None, num_ctas: Optional[int] = None, num_stages: Optional[int] = None,
-            trips: Optional[Mapping[int, float]] = None, registers: Optional[int] = None, advice: bool = False, fuse: bool = True, file: Optional[str] = None,
-            flush_subnormals: bool = True) -> Explanation:
+            trip_counts: Optional[Mapping[int, float]] = None, registers: Optional[int] = None, advice: bool = False,
+            fuse: bool = True, file: Optional[str] = None, flush_subnormals: bool = True) -> Explanation:
     """Explains a kernel: compiles it, and says what became of each line, why, and at what cost.
 
     module: as for `compile`; or a `Kernel`, whose options are kept.
     grid, arguments: the launch: its blocks, and values by the names of parameters: integers, and arrays for
         pointers to numbers that trip counts, masks and addresses depend on, such as lengths of sequences. Trip
         counts of loops, and with a grid the sectors that masked accesses touch, follow from them.
-    trips: the mean number of iterations of the loops of a line of the user's program, by line, where it depends on
+    trip_counts: the mean number of iterations of the loops of a line of the user's program, by line, where it depends on
         data that is not given.
     registers: registers of a thread, from the assembler; None: estimated.
     advice: whether variants with other options and promises are compiled, too; the text and the JSON have those
@@ -140,5 +140,5 @@ def explain(module: Union[Text, Kernel], *, grid: Optional[Grid] = None,
         flags = _LINE_INFO | (0 if fuse else _NO_CONTRACTION) | (0 if flush_subnormals else _KEEP_SUBNORMALS)
         source = source_of(module, file, target, num_warps, num_ctas, num_stages, flags)
     known = [(str(name), *_value(value)) for name, value in (arguments or {}).items()]
-    loops = [(count("line", line), float(number)) for line, number in (trips or {}).items()]
+    loops = [(count("line", line), float(number)) for line, number in (trip_counts or {}).items()]
     return Explanation(source, (count("registers", registers), bool(advice), _grid(grid), known, loops))

@@ -120,18 +120,25 @@ static void count_product(void *data, lilac_tile_op *op) {
     *(uint32_t *)data += op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
 }
 
-/* The slot of the iteration before, if the body reads that buffer. */
-static void find_slot_before(consumer *c) {
+/* The slot of the iteration before, if the body reads that buffer. At first it is the last one,
+ * which release_empty_buffers does not release. */
+static bool find_slot_before(consumer *c) {
     const specialised *s = &c->s;
     for (uint32_t k = 0; k < lilac_tile_carried_count(s->inner); k++) {
         lilac_tile_value *argument = lilac_tile_iteration_argument(s->inner, k);
         for (const lilac_tile_use *use = argument->uses; use != NULL; use = use->next) {
             if (lilac_tile_next(s->inner, k) == c->slot && use->index == 1 &&
                 use->op->code == LILAC_TILE_OP_TTG_MEMDESC_INDEX) {
+                int64_t first;
+                if (!lilac_tile_constant(lilac_tile_init(s->inner, k), &first) ||
+                    first != (int64_t)s->buffers - 1) {
+                    return false;
+                }
                 c->before = argument;
             }
         }
     }
+    return true;
 }
 
 /* Sorts the operations of the loop's body. */
@@ -172,7 +179,9 @@ static bool find_body(consumer *c) {
     if (issued != c->product_count || c->release == NULL || s->full == NULL || s->ring_count == 0) {
         return false;
     }
-    find_slot_before(c);
+    if (!find_slot_before(c)) {
+        return false;
+    }
     s->first_fills = c->before != NULL;
     return c->before == NULL || (s->outer == NULL && !c->own);
 }

@@ -19,7 +19,7 @@
 enum { ITERATIONS = 12, FILLING = 6, GROUPS = 32 };
 
 /* Clocks from an instruction to its use. Of memory: if L2 has the line; if memory delivers it on an
- * idle device, and on one with at least so many warps on each multiprocessor. */
+ * idle device, and on a device whose multiprocessors have that many warps or more. */
 static const double L2 = 300, IDLE_MEMORY = 700, BUSY_MEMORY = 1100, BUSY_WARPS = 16;
 static const double COPY = 100; /* to shared memory, beyond those */
 static const double ARITHMETIC = 4.5, SPECIAL = 20, SHARED = 30, SHUFFLE = 24, VOTE = 14;

@@ -101,7 +101,7 @@ static double segment_clocks(const explain_segment *s, double blocks) {
     return norm(alone, blocks * units, larger(1, exponent));
 }
 
-/* Clocks of a multiprocessor with so many blocks, from their start to their end. */
+/* Clocks of a multiprocessor from the start to the end of `blocks` resident blocks. */
 static double resident_clocks(const lilac_explanation *e, double blocks) {
     double sum = BLOCK, longest = 0;
     for (uint32_t program = 0; program <= e->loop_count + 1; program++) {

@@ -99,7 +99,7 @@ static void put_loop(lilac_text *out, const lilac_explanation *e, uint32_t numbe
             lilac_text_printf(out, "%.6g iterations%s", loop->estimate,
                               loop->trips >= 0    ? ""
                               : loop->from_launch ? " in this launch"
-                                                  : " assumed (--arg and --trips give them)");
+                                                  : " assumed (--arg and --trip-count give them)");
         }
     }
 }

@@ -124,7 +124,7 @@ class Launch(ExplainTest):
         unknown = self.explained()
         self.assertFalse(unknown["budget"]["exact"])
         line = 1 + LAUNCHED[:LAUNCHED.index("scf.for %k = %c0")].count("\n")
-        given = self.explained("--arg", "offsets=@offsets.npy", "--trips", "%d=7.5" % line)
+        given = self.explained("--arg", "offsets=@offsets.npy", "--trip-count", "%d=7.5" % line)
         self.assertEqual(given["loops"][2]["estimate"], 7.5)
         self.assertTrue(given["budget"]["exact"])
         self.assertGreater(given["budget"]["seconds"], 0)
@@ -132,12 +132,12 @@ class Launch(ExplainTest):
     def test_text_names_what_is_assumed(self):
         self.explained()
         out = self.lilac("sums.ttir", "--num-warps", "1").stdout
-        self.assertIn("iterations assumed (--arg and --trips give them)", out)
+        self.assertIn("iterations assumed (--arg and --trip-count give them)", out)
 
     def test_mistakes(self):
         self.explained()
-        for words, message in ((("--trips", "9"), "expected a line and a number"), (("--trips", "9=x"), "expected a line"),
-                               (("--trips", "0=3"), "expected a line"), (("--arg", "counts=@none.npy"), "none.npy")):
+        for words, message in ((("--trip-count", "9"), "expected a line and a number"), (("--trip-count", "9=x"), "expected a line"),
+                               (("--trip-count", "0=3"), "expected a line"), (("--arg", "counts=@none.npy"), "none.npy")):
             done = self.lilac("sums.ttir", "--num-warps", "1", *words, status=USAGE)
             self.assertIn(message, done.stderr)
 

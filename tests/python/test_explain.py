@@ -48,7 +48,7 @@ def test_trips():
     counts = numpy.array([4, 0, 8], dtype="int32")
     loop = lilac.explain(LOADED_TRIPS, grid=3, arguments={"counts": counts}).json["loops"][0]
     assert loop["from_launch"] and loop["estimate"] == 4
-    loop = lilac.explain(LOADED_TRIPS, grid=3, trips={8: 2.5}).json["loops"][0]
+    loop = lilac.explain(LOADED_TRIPS, grid=3, trip_counts={8: 2.5}).json["loops"][0]
     assert loop["estimate"] == 2.5
     assert not lilac.explain(LOADED_TRIPS, grid=3).json["budget"]["exact"]
 

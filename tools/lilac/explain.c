@@ -81,7 +81,7 @@ static int read_trips(const subcommand *command, explain_job *job) {
         const double count = *end == '=' ? strtod(end + 1, &last) : -1;
         if (line == 0 || line > UINT32_MAX || !(count >= 0 && count < 1e15) || last == end + 1 ||
             *last != '\0') {
-            return usage_error(command, "--trips %s: expected a line and a number, as 12=3.5",
+            return usage_error(command, "--trip-count %s: expected a line and a number, as 12=3.5",
                                text);
         }
         job->loops[i] = (lilac_explain_trips){(uint32_t)line, count};
@@ -313,7 +313,7 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
          "contents of a pointer's memory, @file.npy. Trip counts and,\n"
          "with --grid, what masked accesses touch follow from them;\n"
          "other values are ignored"},
-        {"--trips", NULL, OPTION_TEXTS, &job.trips, "LINE=N",
+        {"--trip-count", NULL, OPTION_TEXTS, &job.trips, "LINE=N",
          "the mean number of iterations of the loops of that line,\n"
          "where it depends on data that is not given"},
         {"--advice", NULL, OPTION_FLAG, &job.advice, NULL,

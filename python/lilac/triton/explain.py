@@ -12,10 +12,10 @@ from .backend import device_name
 
 
 def explain(kernel: Any, *, grid: Optional[Grid] = None, arguments: Optional[Mapping[str, Any]] = None,
-            trips: Optional[Mapping[int, float]] = None) -> Explanation:
+            trip_counts: Optional[Mapping[int, float]] = None) -> Explanation:
     """Explains a compiled kernel: what a launch, `fn[grid](…)`, or `fn.warmup(…, grid=grid)` returns.
 
-    grid, arguments, trips: the launch, as for `lilac.explain`: integers, and arrays or tensors on which trip counts
+    grid, arguments, trip_counts: the launch, as for `lilac.explain`: integers, and arrays or tensors on which trip counts
         depend, by the names of the kernel's parameters.
 
     The kernel is compiled again from its TTIR (`kernel.asm["ttir"]`) under its options. If it was loaded, its
@@ -29,7 +29,7 @@ def explain(kernel: Any, *, grid: Optional[Grid] = None, arguments: Optional[Map
     backend = metadata.target
     architecture = getattr(metadata, "arch", None) or backend.arch
     known = {name: value.cpu().numpy() if hasattr(value, "cpu") else value for name, value in (arguments or {}).items()}
-    return explain_module(text, grid=grid, arguments=known, trips=trips,
+    return explain_module(text, grid=grid, arguments=known, trip_counts=trip_counts,
                           target=device_name(int(re.sub(r"\D", "", str(architecture)))),
                           num_warps=metadata.num_warps, num_ctas=metadata.num_ctas,
                           num_stages=metadata.num_stages, registers=getattr(kernel, "n_regs", None) or None,
