@@ -91,6 +91,7 @@ typedef struct lilac_target {
     uint32_t num_warps;  /* power of two, 1 … arch->max_warps */
     uint32_t num_ctas;   /* blocks of a cluster: power of two */
     uint32_t num_stages; /* depth of software pipelines */
+    bool launch_maps;    /* the launcher makes tensor maps as kernels ask for them */
 } lilac_target;
 
 LILAC_END

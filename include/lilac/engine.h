@@ -141,6 +141,14 @@ lilac_engine_decompose_dots(lilac_tile_module *module, const lilac_target *targe
 LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module *module,
                                                               const lilac_target *target,
                                                               bool *changed);
+/* Replaces loads through pointers that are operands of products in loops by loads through tensor
+ * descriptors that the launcher makes, if target->launch_maps is set and the device has tensor
+ * copies. The descriptors are parameters behind the others. The attribute `lilac.launch_map` of each
+ * says how the launcher makes it from the other arguments, and `lilac.launch_conditions` of the
+ * function which arguments must not be negative (launch_maps.c has the form). Never fails. Linear in
+ * the size of the module, apart from bounded searches for each load. */
+LILAC_API LILAC_MUST_USE bool
+lilac_engine_describe_loads(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* How tensor copies move a block of a descriptor: boxes of `sizes` elements, as many as the block
  * has. The memory has the layout of #ttg.nvmma_shared with that swizzle, not transposed. */
 typedef struct lilac_box {

@@ -70,31 +70,40 @@ static lilac_range range_of(const divisors *d, const lilac_tile_op *op, uint32_t
     return d->at.ranges[op->operands[operand].value->id];
 }
 
-static void set_text(divisors *d, lilac_tile_op *op, lilac_tile_attribute_kind kind,
+static void set_text(lilac_tile_module *module, lilac_tile_op *op, lilac_tile_attribute_kind kind,
                      const char *name, const char *text) {
     const lilac_tile_attribute attribute = {.kind = kind,
-                                            .name = lilac_intern_string(d->module->context, name),
-                                            .text = lilac_intern_string(d->module->context, text)};
-    lilac_tile_set_attribute(d->module, &op->attributes, &attribute);
+                                            .name = lilac_intern_string(module->context, name),
+                                            .text = lilac_intern_string(module->context, text)};
+    lilac_tile_set_attribute(module, &op->attributes, &attribute);
 }
 
 /* Tests that an operand is at least `least`. */
-static void insert_test(divisors *d, lilac_tile_op *op, uint32_t operand, int64_t least) {
+static void put_test(lilac_tile_module *module, lilac_tile_op *op, uint32_t operand,
+                     int64_t least) {
     lilac_tile_value *number = op->operands[operand].value;
-    lilac_tile_op *zero = lilac_engine_make_constant(d->module, op, number->type, 0);
+    lilac_tile_op *zero = lilac_engine_make_constant(module, op, number->type, 0);
     lilac_tile_value *values[2] = {number, &zero->results[0]};
-    const lilac_tile_type *type = lilac_tile_scalar(d->module, LILAC_I1);
-    lilac_tile_op *compare = lilac_tile_op_create(d->module, LILAC_TILE_OP_ARITH_CMPI, 2, values, 1,
+    const lilac_tile_type *type = lilac_tile_scalar(module, LILAC_I1);
+    lilac_tile_op *compare = lilac_tile_op_create(module, LILAC_TILE_OP_ARITH_CMPI, 2, values, 1,
                                                   &type, 0, op->location);
     lilac_tile_value *condition = &compare->results[0];
-    lilac_tile_op *test = lilac_tile_op_create(d->module, LILAC_TILE_OP_CF_ASSERT, 1, &condition, 0,
+    lilac_tile_op *test = lilac_tile_op_create(module, LILAC_TILE_OP_CF_ASSERT, 1, &condition, 0,
                                                NULL, 0, op->location);
-    set_text(d, compare, LILAC_TILE_ATTR_KEYWORD, "predicate", least > 0 ? "sgt" : "sge");
-    set_text(d, test, LILAC_TILE_ATTR_STRING, "msg", "");
+    set_text(module, compare, LILAC_TILE_ATTR_KEYWORD, "predicate", least > 0 ? "sgt" : "sge");
+    set_text(module, test, LILAC_TILE_ATTR_STRING, "msg", "");
     compare->position = test->position = op->position;
     lilac_tile_insert_before(op, compare);
     lilac_tile_insert_before(op, test);
-    lilac_range_at_least(&d->at, number, least);
+}
+
+void lilac_engine_assert_positive(lilac_tile_module *module, lilac_tile_op *op, uint32_t operand) {
+    put_test(module, op, operand, 1);
+}
+
+static void insert_test(divisors *d, lilac_tile_op *op, uint32_t operand, int64_t least) {
+    put_test(d->module, op, operand, least);
+    lilac_range_at_least(&d->at, op->operands[operand].value, least);
     d->changed = true;
 }
 

@@ -12,6 +12,8 @@
  * memory: the rest is for what is there at the same time. */
 bool lilac_descriptor_is_mapped(const lilac_tile_function *function,
                                 const lilac_tile_value *descriptor, const lilac_target *target);
+/* May a block of this type that tensor copies load be an operand of a product in shared memory? */
+bool lilac_descriptor_is_operand(const lilac_tile_type *block, const lilac_target *target);
 /* Moves such an operation out of all loops and branches into the function's first block. */
 void lilac_descriptor_hoist(lilac_tile_op *maker);
 /* Do tensor copies execute this tt.descriptor_reduce? Sets whether it is a minimum or maximum of f16 or

@@ -19,6 +19,8 @@
 
 #include <lilac/tile_loops.h>
 
+#include <string.h>
+
 /* Has expand_descriptors put this parameter in front of the parts of its descriptor? Does a tensor
  * copy execute this store? */
 static bool is_marked(const lilac_tile_attributes *attributes) {
@@ -121,6 +123,16 @@ static void remove_unused(lilac_tile_region *region) {
     }
 }
 
+static void remove_mark(lilac_tile_attributes *attributes) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < attributes->count; i++) {
+        if (strcmp(attributes->list[i].name, "lilac.tensor_map") != 0) {
+            attributes->list[kept++] = attributes->list[i];
+        }
+    }
+    attributes->count = kept;
+}
+
 /* Removes the parts behind each tensor map from the parameters. What still uses one is passed on by
  * a loop that nothing reads. */
 static void remove_parts(lilac_tile_function *f) {
@@ -141,7 +153,7 @@ static void remove_parts(lilac_tile_function *f) {
         f->parameters[kept] = value;
         f->parameter_attributes[kept] = f->parameter_attributes[i];
         if (map) {
-            f->parameter_attributes[kept].count = 0; /* the mark is its only attribute */
+            remove_mark(&f->parameter_attributes[kept]);
         }
         value->index = kept++;
     }

@@ -75,12 +75,14 @@ static void put_attributes(parameter_lists *lists, const lilac_tile_type *type, 
 }
 
 /* Appends the parameter that is the descriptor's tensor map. */
-static void put_map(parameter_lists *lists, const lilac_tile_value *old, lilac_descriptor *d) {
+static void put_map(parameter_lists *lists, const lilac_tile_value *old,
+                    const lilac_tile_attributes *own, lilac_descriptor *d) {
     lilac_tile_value *value = lilac_arena_new(lists->module->arena, lilac_tile_value);
     *value = (lilac_tile_value){
         .type = old->type, .name = old->name, .block = old->block, .location = old->location};
-    put_attribute(lists->module, &lists->attributes[lists->count], LILAC_TILE_ATTR_UNIT,
-                  "lilac.tensor_map", NULL, 0);
+    lilac_tile_attributes *attributes = &lists->attributes[lists->count];
+    *attributes = *own; /* how a launcher makes it */
+    put_attribute(lists->module, attributes, LILAC_TILE_ATTR_UNIT, "lilac.tensor_map", NULL, 0);
     lists->values[lists->count++] = d->map = value;
 }
 
@@ -91,7 +93,9 @@ static void put_parameters(parameter_lists *lists, const lilac_tile_function *f,
     const lilac_tile_type *block = d->block = old->type->element;
     const uint32_t rank = block->rank, count = 2 * rank + 2, last_stride = 2 * rank;
     if (lilac_descriptor_is_mapped(f, old, target)) {
-        put_map(lists, old, d);
+        static const lilac_tile_attributes none = {0};
+        put_map(lists, old,
+                f->parameter_attributes != NULL ? &f->parameter_attributes[old->index] : &none, d);
     }
     for (uint32_t part = 0; part < count; part++, lists->count++) {
         lilac_tile_value *value = lilac_arena_new(lists->module->arena, lilac_tile_value);

@@ -95,6 +95,11 @@ bool lilac_engine_is_of_program(const lilac_tile_value *value);
  * Such a kernel has as many programs as run at a time. */
 bool lilac_engine_is_persistent(const lilac_tile_op *op);
 
+/* ---- assert_divisors.c ------------------------------------------------------------------- */
+
+/* Inserts a test before the operation that its integer operand is positive; the kernel traps otherwise. */
+void lilac_engine_assert_positive(lilac_tile_module *module, lilac_tile_op *op, uint32_t operand);
+
 /* ---- apply_ranges.c ---------------------------------------------------------------------- */
 
 /* What the ranges of its operands show about an operation. It may become unsigned in place. */

@@ -127,6 +127,18 @@ static uint64_t bytes_of(const lilac_tile_type *block) {
     return (uint64_t)lilac_tile_element_count(block) * lilac_tile_element_bits(block) / 8;
 }
 
+/* Do tensor copies move blocks of this type, at most half of the shared memory? */
+static bool is_movable(lilac_box *box, const lilac_tile_type *block, const lilac_target *target) {
+    return target->num_ctas == 1 && lilac_arch_has(target->arch, LILAC_HAS_TMA) &&
+           lilac_engine_box(box, block) && bytes_of(block) <= target->arch->shared_bytes / 2;
+}
+
+bool lilac_descriptor_is_operand(const lilac_tile_type *block, const lilac_target *target) {
+    lilac_box box;
+    return is_movable(&box, block, target) && lilac_arch_has(target->arch, LILAC_HAS_WGMMA) &&
+           is_operand(block, &box);
+}
+
 /* ---- the memory of a descriptor that the kernel makes ----------------------------------------- */
 
 typedef struct root_uses {
@@ -235,9 +247,7 @@ bool lilac_descriptor_is_mapped(const lilac_tile_function *function,
     const lilac_tile_op *maker = descriptor->op;
     use_summary s = {.tile_loop = true};
     lilac_box box;
-    if (descriptor->type->kind != LILAC_TILE_DESCRIPTOR || target->num_ctas != 1 ||
-        !lilac_arch_has(target->arch, LILAC_HAS_TMA) || !lilac_engine_box(&box, block) ||
-        bytes_of(block) > target->arch->shared_bytes / 2) {
+    if (descriptor->type->kind != LILAC_TILE_DESCRIPTOR || !is_movable(&box, block, target)) {
         return false;
     }
     for (const lilac_tile_use *use = descriptor->uses; use != NULL; use = use->next) {

@@ -272,22 +272,38 @@ static uint64_t memory_of(const specialised *s) {
     return bytes;
 }
 
-/* Registers of a thread for what the loop carries, for operands and for results that the loop does
- * not carry. Products update their sums in place. */
-static uint32_t registers_of(const specialised *s) {
-    uint32_t words = LILAC_ENGINE_OTHER_REGISTERS;
-    for (uint32_t k = 0; k < lilac_tile_carried_count(s->inner); k++) {
-        words += lilac_engine_words(lilac_tile_iteration_argument(s->inner, k)->type);
+/* Do only operations in front of this one use the value? */
+static bool is_read_before(const lilac_tile_value *value, const lilac_tile_op *end) {
+    bool before = true;
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        before =
+            before && use->op->parent == end->parent && use->op != end && precedes(use->op, end);
     }
-    for (const lilac_tile_op *op = s->inner->regions[0]->first->first; op != NULL; op = op->next) {
+    return before;
+}
+
+/* Registers of a thread for what the loop carries, for operands and for results that the loop does
+ * not carry. Products update their sums in place. What is only read in front of the first product,
+ * such as the source of a delayed product's operand, leaves its registers to those results. */
+static uint32_t registers_of(const specialised *s) {
+    const lilac_tile_op *body = s->inner->regions[0]->first->first, *first = body;
+    uint32_t words = LILAC_ENGINE_OTHER_REGISTERS, early = 0, results = 0;
+    while (first->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+        first = first->next;
+    }
+    for (uint32_t k = 0; k < lilac_tile_carried_count(s->inner); k++) {
+        const lilac_tile_value *argument = lilac_tile_iteration_argument(s->inner, k);
+        *(is_read_before(argument, first) ? &early : &words) += lilac_engine_words(argument->type);
+    }
+    for (const lilac_tile_op *op = first; op != NULL; op = op->next) {
         if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
             const lilac_tile_value *sum = op->operands[2].value;
             const bool begins = sum->op != NULL && sum->op->code == LILAC_TILE_OP_ARITH_CONSTANT;
             words += lilac_engine_words(op->operands[0].value->type);
-            words += begins ? lilac_engine_words(sum->type) : 0;
+            results += begins ? lilac_engine_words(sum->type) : 0;
         }
     }
-    return words;
+    return words + max_u32(early, results);
 }
 
 /* Have the warps enough registers, beside a warpgroup with the producer's? */

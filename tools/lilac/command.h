@@ -88,6 +88,7 @@ extern const subcommand bench_command, compile_command, conflicts_command, conve
 typedef struct target_options {
     const char *target;                       /* NULL: absent */
     uint32_t num_warps, num_stages, num_ctas; /* or OPTION_NOT_GIVEN */
+    bool launch_maps;
 } target_options;
 
 #define OPTION_NOT_GIVEN UINT32_MAX
@@ -102,7 +103,9 @@ typedef struct target_options {
     {"--num-stages", NULL, OPTION_NUMBER, &(to).num_stages, "N",                                   \
      "depth of software pipelines: 3 unless said otherwise"},                                      \
     {"--num-ctas", NULL, OPTION_NUMBER, &(to).num_ctas, "N",                                       \
-     "blocks of a cluster: what the module is for, or else 1"}
+     "blocks of a cluster: what the module is for, or else 1"},                                    \
+    {"--launch-maps", NULL, OPTION_FLAG, &(to).launch_maps, NULL,                                  \
+     "let the kernel have tensor maps that its launcher makes"}
 /* clang-format on */
 
 void target_options_init(target_options *target);

@@ -324,6 +324,7 @@ int target_options_apply(const subcommand *command, const target_options *target
         return usage_error(command, "--num-stages: a pipeline has at least one stage");
     }
     options->target = (lilac_target){arch, warps ? target->num_warps : 0,
-                                     ctas ? target->num_ctas : 0, target->num_stages};
+                                     ctas ? target->num_ctas : 0, target->num_stages,
+                                     target->launch_maps};
     return -1;
 }

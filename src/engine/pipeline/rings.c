@@ -457,6 +457,12 @@ static uint32_t add_carried(rewriting *r, rewriting *late) {
     return phase;
 }
 
+/* Do tensor copies start behind the first product? The wait for a copy is no barrier, so there they
+ * need one. */
+static bool follows_product(const pipeline *p, const lilac_tile_op *product) {
+    return p->boxes_follow && !p->delays && lilac_tile_is_tensor(product->operands[0].value->type);
+}
+
 static void rewrite_body(rewriting *r, rewriting *late) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
@@ -474,16 +480,15 @@ static void rewrite_body(rewriting *r, rewriting *late) {
     }
     lilac_tile_op *products = lilac_pipeline_start_products(p);
     lilac_tile_op *start = first_product(p);
-    /* the wait for a tensor copy is no barrier, so that copies behind the first product would need
-     * one */
-    const bool overlapped = !p->in_flight && start != NULL && p->box_count == 0 && !p->copies_last;
+    const bool overlapped = !p->in_flight && start != NULL && !p->copies_last &&
+                            (p->box_count == 0 || follows_product(p, start));
     lilac_tile_op *place = first;
     if (p->copies_last) {
         place = products != NULL ? products->next : p->loop->regions[0]->first->last;
     } else if (overlapped) {
         place = start->next;
     }
-    p->copies_ordered = overlapped;
+    p->copies_ordered = overlapped && p->box_count == 0;
     start_group(r, late, slot, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_pipeline_replace_load(p, &p->loads[i]);

@@ -1,0 +1,458 @@
+/* affine: integers and pointers as sums of products of scalars, and steps along dimensions.
+ *
+ * Scalars are expanded through additions, subtractions, products and sign extensions; what else
+ * computes one is a factor. A value that a loop of a counter advances by a uniform step is its first
+ * value and the step times the number of the iteration:
+ *
+ *     scf.for %k = %l to %u step 4 iter_args(%q = %p)        %q = p + 8 · k − 8 · l
+ *       yield addptr(%q, 32)
+ */
+#include "affine.h"
+
+#include <lilac/tile_loops.h>
+
+#include <string.h>
+
+enum { MOST_DEPTH = 48, BUDGET = 2048, MOST_STEPS = 8 };
+
+typedef struct search {
+    lilac_arena *arena;
+    uint32_t budget; /* values that are still looked at */
+} search;
+
+/* ---- products and sums ------------------------------------------------------------------- */
+
+static lilac_product number(int64_t factor) {
+    return (lilac_product){.factor = factor};
+}
+
+static bool is_zero(const lilac_product *p) {
+    return p->factor == 0;
+}
+
+static bool same_values(const lilac_product *a, const lilac_product *b) {
+    return a->count == b->count &&
+           (a->count == 0 || memcmp(a->values, b->values, a->count * sizeof *a->values) == 0);
+}
+
+static bool multiply(lilac_product *result, const lilac_product *a, const lilac_product *b) {
+    lilac_product p = {0};
+    if (__builtin_mul_overflow(a->factor, b->factor, &p.factor) ||
+        a->count + b->count > AFFINE_MOST_FACTORS) {
+        return false;
+    }
+    if (p.factor == 0) {
+        *result = p;
+        return true;
+    }
+    for (uint32_t i = 0, k = 0; i < a->count || k < b->count;) {
+        const bool first = k == b->count || (i < a->count && a->values[i]->id <= b->values[k]->id);
+        p.values[p.count++] = first ? a->values[i++] : b->values[k++];
+    }
+    *result = p;
+    return true;
+}
+
+bool lilac_product_divide(lilac_product *result, const lilac_product *a, const lilac_product *b) {
+    lilac_product p = {0};
+    uint32_t used = 0;
+    if (b->factor == 0 || a->factor % b->factor != 0) {
+        return false;
+    }
+    p.factor = a->factor / b->factor;
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (used < b->count && a->values[i] == b->values[used]) {
+            used++;
+        } else {
+            p.values[p.count++] = a->values[i];
+        }
+    }
+    *result = p;
+    return used == b->count;
+}
+
+bool lilac_sum_add_product(lilac_sum *sum, const lilac_product *term) {
+    if (is_zero(term)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < sum->count; i++) {
+        lilac_product *own = &sum->terms[i];
+        if (!same_values(own, term)) {
+            continue;
+        }
+        if (__builtin_add_overflow(own->factor, term->factor, &own->factor)) {
+            return false;
+        }
+        if (is_zero(own)) {
+            *own = sum->terms[--sum->count];
+        }
+        return true;
+    }
+    if (sum->count == AFFINE_MOST_TERMS) {
+        return false;
+    }
+    sum->terms[sum->count++] = *term;
+    return true;
+}
+
+bool lilac_sum_add(lilac_sum *sum, const lilac_sum *other) {
+    const lilac_sum copy = *other; /* may be the same */
+    bool good = true;
+    for (uint32_t i = 0; good && i < copy.count; i++) {
+        good = lilac_sum_add_product(sum, &copy.terms[i]);
+    }
+    return good;
+}
+
+bool lilac_sum_multiply(lilac_sum *sum, const lilac_product *factor) {
+    lilac_sum result = {0};
+    for (uint32_t i = 0; i < sum->count; i++) {
+        lilac_product p;
+        if (!multiply(&p, &sum->terms[i], factor) || !lilac_sum_add_product(&result, &p)) {
+            return false;
+        }
+    }
+    *sum = result;
+    return true;
+}
+
+bool lilac_sum_subtract(lilac_sum *sum, const lilac_sum *other) {
+    const lilac_product minus = number(-1);
+    lilac_sum negative = *other;
+    return lilac_sum_multiply(&negative, &minus) && lilac_sum_add(sum, &negative);
+}
+
+bool lilac_sum_equal(const lilac_sum *a, const lilac_sum *b) {
+    lilac_sum difference = *a;
+    return lilac_sum_subtract(&difference, b) && difference.count == 0;
+}
+
+/* a · b, where one of them is a product. */
+static bool multiply_sums(lilac_sum *a, const lilac_sum *b) {
+    if (b->count == 1) {
+        return lilac_sum_multiply(a, &b->terms[0]);
+    }
+    if (a->count == 0 || b->count == 0) {
+        a->count = 0;
+        return true;
+    }
+    lilac_sum result = {0};
+    for (uint32_t i = 0; i < b->count; i++) {
+        lilac_sum part = *a;
+        if (!lilac_sum_multiply(&part, &b->terms[i]) || !lilac_sum_add(&result, &part)) {
+            return false;
+        }
+    }
+    *a = result;
+    return true;
+}
+
+/* ---- forms ------------------------------------------------------------------------------- */
+
+static bool find(search *s, lilac_affine *f, lilac_tile_value *value, uint32_t depth);
+
+bool lilac_affine_is_uniform(const lilac_affine *f) {
+    bool uniform = true;
+    for (uint32_t d = 0; d < f->rank; d++) {
+        uniform = uniform && is_zero(&f->step[d]) && f->below[d] == NULL;
+    }
+    return uniform;
+}
+
+static bool join_limits(lilac_affine *f, const lilac_affine *other) {
+    for (uint32_t d = 0; d < f->rank; d++) {
+        const lilac_sum *limit = other->below[d];
+        if (limit != NULL && f->below[d] != NULL && !lilac_sum_equal(limit, f->below[d])) {
+            return false;
+        }
+        f->below[d] = f->below[d] != NULL ? f->below[d] : limit;
+    }
+    return true;
+}
+
+/* f + sign · other */
+static bool add(lilac_affine *f, const lilac_affine *other, int64_t sign) {
+    const lilac_product factor = number(sign);
+    lilac_sum uniform = other->uniform;
+    if (f->rank != other->rank || (f->base != NULL && other->base != NULL) ||
+        !lilac_sum_multiply(&uniform, &factor) || !lilac_sum_add(&f->uniform, &uniform) ||
+        !join_limits(f, other)) {
+        return false;
+    }
+    f->base = f->base != NULL ? f->base : other->base;
+    for (uint32_t d = 0; d < f->rank; d++) {
+        lilac_sum sum = {0};
+        lilac_product step;
+        if (!multiply(&step, &other->step[d], &factor) ||
+            !lilac_sum_add_product(&sum, &f->step[d]) || !lilac_sum_add_product(&sum, &step) ||
+            sum.count > 1) {
+            return false;
+        }
+        f->step[d] = sum.count == 0 ? number(0) : sum.terms[0];
+    }
+    return true;
+}
+
+static bool scale(lilac_affine *f, const lilac_sum *factor) {
+    for (uint32_t d = 0; d < f->rank; d++) {
+        if (is_zero(&f->step[d])) {
+            continue;
+        }
+        if (factor->count != 1 || !multiply(&f->step[d], &f->step[d], &factor->terms[0])) {
+            return false;
+        }
+    }
+    return multiply_sums(&f->uniform, factor);
+}
+
+static bool find_binary(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t depth) {
+    lilac_affine b;
+    if (!find(s, f, op->operands[0].value, depth) || !find(s, &b, op->operands[1].value, depth)) {
+        return false;
+    }
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_ADDPTR:
+    case LILAC_TILE_OP_ARITH_ADDI:
+        return add(f, &b, 1);
+    case LILAC_TILE_OP_ARITH_SUBI:
+        return add(f, &b, -1);
+    default: { /* a product */
+        lilac_affine *varying = lilac_affine_is_uniform(&b) ? f : &b;
+        const lilac_sum factor = lilac_affine_is_uniform(&b) ? b.uniform : f->uniform;
+        if (!lilac_affine_is_uniform(&b) && !lilac_affine_is_uniform(f)) {
+            return false;
+        }
+        const bool good = scale(varying, &factor);
+        *f = *varying;
+        return good;
+    }
+    }
+}
+
+/* The only dimension along which the form has steps, if they are 1; the rank: there is none. */
+static uint32_t counting_dimension(const lilac_affine *f) {
+    uint32_t found = f->rank;
+    for (uint32_t d = 0; d < f->rank; d++) {
+        if (is_zero(&f->step[d])) {
+            continue;
+        }
+        if (found != f->rank || f->step[d].factor != 1 || f->step[d].count != 0) {
+            return f->rank;
+        }
+        found = d;
+    }
+    return found;
+}
+
+/* The numbers of f are right where they are below the bound. */
+static bool limit(search *s, lilac_affine *f, const lilac_sum *bound) {
+    const uint32_t d = counting_dimension(f);
+    if (d == f->rank || f->below[d] != NULL) {
+        return false;
+    }
+    lilac_sum *below = lilac_arena_new(s->arena, lilac_sum);
+    *below = *bound;
+    f->below[d] = below;
+    return lilac_sum_subtract(below, &f->uniform);
+}
+
+static bool find_limited(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t depth) {
+    lilac_affine bound;
+    if (!find(s, f, op->operands[0].value, depth) ||
+        !find(s, &bound, op->operands[1].value, depth) || !lilac_affine_is_uniform(&bound)) {
+        return false;
+    }
+    if (op->code == LILAC_TILE_OP_ARITH_MINSI) { /* min(x, b): right up to b */
+        const lilac_product one = number(1);
+        return lilac_sum_add_product(&bound.uniform, &one) && limit(s, f, &bound.uniform);
+    }
+    return limit(s, f, &bound.uniform);
+}
+
+/* select(x < bound, x, other) */
+static bool find_select(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t depth) {
+    const lilac_tile_op *compare = op->operands[0].value->op;
+    lilac_affine bound;
+    const char *predicate = compare != NULL && compare->code == LILAC_TILE_OP_ARITH_CMPI
+                                ? lilac_tile_find_text(&compare->attributes, "predicate")
+                                : NULL;
+    return predicate != NULL && strcmp(predicate, "slt") == 0 &&
+           compare->operands[0].value == op->operands[1].value &&
+           find(s, f, op->operands[1].value, depth) &&
+           find(s, &bound, compare->operands[1].value, depth) && lilac_affine_is_uniform(&bound) &&
+           limit(s, f, &bound.uniform);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------ */
+
+static bool find_shape(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t depth) {
+    const lilac_tile_type *type = op->results[0].type;
+    if (!find(s, f, op->operands[0].value, depth)) {
+        return false;
+    }
+    if (op->code == LILAC_TILE_OP_TT_SPLAT) {
+        f->rank = type->rank;
+    } else if (op->code == LILAC_TILE_OP_TT_EXPAND_DIMS) {
+        const uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+        for (uint32_t d = f->rank; d > axis; d--) {
+            f->step[d] = f->step[d - 1];
+            f->below[d] = f->below[d - 1];
+        }
+        f->step[axis] = number(0);
+        f->below[axis] = NULL;
+        f->rank++;
+    } else if (op->code == LILAC_TILE_OP_TT_TRANS) {
+        const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
+        const lilac_affine old = *f;
+        for (uint32_t d = 0; order != NULL && d < f->rank; d++) {
+            f->step[d] = old.step[order->integers[d]];
+            f->below[d] = old.below[order->integers[d]];
+        }
+        return order != NULL;
+    }
+    return true; /* of a broadcast, indices along the new dimensions have no step */
+}
+
+/* The start of a range is uniform. */
+static void set_range(lilac_affine *f, const lilac_tile_op *op) {
+    const lilac_product start = number(lilac_tile_find_integer(&op->attributes, "start", 0));
+    f->rank = 1;
+    f->step[0] = number(1);
+    (void)lilac_sum_add_product(&f->uniform, &start);
+}
+
+/* ---- what loops carry -------------------------------------------------------------------- */
+
+/* What an iteration adds to the carried value: `next` = `value` + result. */
+static bool find_advance(search *s, lilac_affine *f, const lilac_tile_value *value,
+                         lilac_tile_value *next, uint32_t depth) {
+    *f = (lilac_affine){.rank = value->type->rank};
+    for (uint32_t steps = 0; next != value; steps++) {
+        const lilac_tile_op *op = next->op;
+        lilac_affine step;
+        if (op == NULL || steps == MOST_STEPS ||
+            (op->code != LILAC_TILE_OP_TT_ADDPTR && op->code != LILAC_TILE_OP_ARITH_ADDI) ||
+            !find(s, &step, op->operands[1].value, depth) || !lilac_affine_is_uniform(&step) ||
+            !add(f, &step, 1)) {
+            return false;
+        }
+        next = op->operands[0].value;
+    }
+    return true;
+}
+
+static bool is_invariant(const lilac_sum *sum, const lilac_tile_op *loop) {
+    bool invariant = true;
+    for (uint32_t i = 0; i < sum->count; i++) {
+        for (uint32_t k = 0; k < sum->terms[i].count; k++) {
+            invariant = invariant && !lilac_tile_is_inside(sum->terms[i].values[k], loop);
+        }
+    }
+    return invariant;
+}
+
+/* (counter − lower bound) / step, times the advance of an iteration. */
+static bool add_iterations(search *s, lilac_affine *f, lilac_sum *advance,
+                           const lilac_tile_op *loop, uint32_t depth) {
+    lilac_tile_value *counter = lilac_tile_induction_variable(loop);
+    lilac_affine lower;
+    int64_t step;
+    if (!lilac_tile_constant(lilac_tile_step(loop), &step) || step < 1 ||
+        !find(s, &lower, lilac_tile_lower_bound(loop), depth)) {
+        return false;
+    }
+    lilac_sum passed = {.count = 1, .terms = {{.factor = 1, .count = 1, .values = {counter}}}};
+    for (uint32_t i = 0; i < advance->count; i++) {
+        if (advance->terms[i].factor % step != 0) {
+            return false;
+        }
+        advance->terms[i].factor /= step;
+    }
+    return lilac_sum_subtract(&passed, &lower.uniform) && multiply_sums(&passed, advance) &&
+           lilac_sum_add(&f->uniform, &passed);
+}
+
+static bool find_carried(search *s, lilac_affine *f, const lilac_tile_value *value,
+                         uint32_t depth) {
+    lilac_tile_op *loop = value->block->parent->parent;
+    lilac_affine advance;
+    if (loop == NULL || loop->code != LILAC_TILE_OP_SCF_FOR || value->index == 0) {
+        return false;
+    }
+    const uint32_t i = value->index - 1;
+    return find(s, f, lilac_tile_init(loop, i), depth) &&
+           find_advance(s, &advance, value, lilac_tile_next(loop, i), depth) &&
+           is_invariant(&advance.uniform, loop) &&
+           (advance.uniform.count == 0 || add_iterations(s, f, &advance.uniform, loop, depth));
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+static bool is_integer(const lilac_tile_type *type) {
+    const lilac_tile_type *element = lilac_tile_element(type);
+    return element->kind == LILAC_TILE_SCALAR && !lilac_scalar_is_float(element->scalar);
+}
+
+static bool find_op(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t depth) {
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_ADDPTR:
+    case LILAC_TILE_OP_ARITH_ADDI:
+    case LILAC_TILE_OP_ARITH_SUBI:
+    case LILAC_TILE_OP_ARITH_MULI:
+        return find_binary(s, f, op, depth);
+    case LILAC_TILE_OP_ARITH_REMSI:
+    case LILAC_TILE_OP_ARITH_MINSI:
+        return lilac_tile_is_tensor(op->results[0].type) && find_limited(s, f, op, depth);
+    case LILAC_TILE_OP_ARITH_SELECT:
+        return lilac_tile_is_tensor(op->results[0].type) && find_select(s, f, op, depth);
+    case LILAC_TILE_OP_ARITH_EXTSI:
+        return find(s, f, op->operands[0].value, depth);
+    case LILAC_TILE_OP_TT_SPLAT:
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TT_BROADCAST:
+    case LILAC_TILE_OP_TT_TRANS:
+        return find_shape(s, f, op, depth);
+    case LILAC_TILE_OP_TT_MAKE_RANGE:
+        set_range(f, op);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A scalar that is a factor. */
+static bool set_factor(lilac_affine *f, lilac_tile_value *value) {
+    const lilac_product p = {.factor = 1, .count = 1, .values = {value}};
+    *f = (lilac_affine){0};
+    return lilac_sum_add_product(&f->uniform, &p);
+}
+
+static bool find(search *s, lilac_affine *f, lilac_tile_value *value, uint32_t depth) {
+    const lilac_tile_type *type = value->type;
+    int64_t constant;
+    *f = (lilac_affine){0};
+    if (type->rank > AFFINE_MOST_RANK || depth == 0 || s->budget == 0) {
+        return false;
+    }
+    s->budget--;
+    if (lilac_tile_constant(value, &constant)) {
+        const lilac_product p = number(constant);
+        f->rank = type->rank;
+        return is_integer(type) && lilac_sum_add_product(&f->uniform, &p);
+    }
+    if (value->op != NULL ? find_op(s, f, value->op, depth - 1)
+                          : find_carried(s, f, value, depth - 1)) {
+        return true;
+    }
+    if (type->kind == LILAC_TILE_POINTER && value->op == NULL &&
+        value->block->parent->parent == NULL) {
+        *f = (lilac_affine){.base = value};
+        return true;
+    }
+    return type->kind == LILAC_TILE_SCALAR && is_integer(type) && set_factor(f, value);
+}
+
+bool lilac_affine_of(lilac_affine *result, const lilac_tile_value *value, lilac_arena *arena) {
+    search s = {.arena = arena, .budget = BUDGET};
+    return find(&s, result, (lilac_tile_value *)value, MOST_DEPTH);
+}

@@ -1,0 +1,56 @@
+/* Integers and pointers of tile IR as sums: a part that is the same for all elements, and a step
+ * along each dimension. Private to the engine.
+ *
+ *     %x = splat(%pid * 128) + make_range(0, 128)          128 · pid + 1 · i₀
+ *     %r = remsi %x, splat %M                              the same where it is below M (a limit)
+ *     %p = addptr(splat %a, expand_dims(%r) * %stride)     a + 128 · pid · stride + stride · i₀
+ *
+ * As in the axis facts, sums and products that do not overflow as signed numbers are assumed. */
+#ifndef LILAC_ENGINE_AFFINE_H
+#define LILAC_ENGINE_AFFINE_H
+
+#include "internal.h"
+
+enum { AFFINE_MOST_FACTORS = 4, AFFINE_MOST_TERMS = 8, AFFINE_MOST_RANK = 5 };
+
+/* factor · values[0] · values[1] · …, the values in the order of their ids; zero has no values. */
+typedef struct lilac_product {
+    int64_t factor;
+    uint32_t count;
+    lilac_tile_value *values[AFFINE_MOST_FACTORS];
+} lilac_product;
+
+/* A sum of products with different values, none of which is zero. */
+typedef struct lilac_sum {
+    uint32_t count;
+    lilac_product terms[AFFINE_MOST_TERMS];
+} lilac_sum;
+
+/* Elements along a dimension are what the form says where their index is below `below`; they are
+ * others (of the same tensor) from there on. NULL: all are. */
+typedef struct lilac_affine {
+    lilac_tile_value *base; /* of pointers: a parameter of the function; NULL: an integer */
+    lilac_sum uniform;      /* pointees, or the integer, at index 0 */
+    uint32_t rank;
+    lilac_product step[AFFINE_MOST_RANK];
+    const lilac_sum *below[AFFINE_MOST_RANK];
+} lilac_affine;
+
+/* The form of a value of a numbered function; sums that it refers to are on the arena. False: it
+ * has none, or it was not found in a bounded search. */
+bool lilac_affine_of(lilac_affine *result, const lilac_tile_value *value, lilac_arena *arena);
+
+/* Has it no steps and no limits? */
+bool lilac_affine_is_uniform(const lilac_affine *form);
+
+/* Sums of two and differences. False: too many terms, or a factor beyond 64 bits. */
+bool lilac_sum_add(lilac_sum *sum, const lilac_sum *other);
+bool lilac_sum_subtract(lilac_sum *sum, const lilac_sum *other);
+bool lilac_sum_add_product(lilac_sum *sum, const lilac_product *term);
+/* The product of a sum and a product. */
+bool lilac_sum_multiply(lilac_sum *sum, const lilac_product *factor);
+bool lilac_sum_equal(const lilac_sum *a, const lilac_sum *b);
+/* a / b where it is a product; false otherwise. */
+bool lilac_product_divide(lilac_product *result, const lilac_product *a, const lilac_product *b);
+
+#endif

@@ -1,0 +1,477 @@
+/* describe_loads: loads through pointers in loops with products, as loads through tensor descriptors
+ * that the launcher makes.
+ *
+ *     tt.func @f(%a: !tt.ptr<f16>, …)                  tt.func @f(%a: …, %map: !tt.tensordesc<tensor<128x64xf16>> {lilac.launch_map = …})
+ *     scf.for %k = … {                                 scf.for %k = … {
+ *       %x = tt.load %pointers, %mask, %zero     →       %x = tt.descriptor_load %map[%row, %column]
+ *       tt.dot %x, …                                     tt.dot %x, …
+ *
+ * Such a load becomes a tensor copy (expand_descriptors, pipeline_loops), which one thread starts without
+ * addresses and masks of elements, so that one warp can start all copies of a loop (specialise_warps).
+ *
+ * Which loads: all that are operands of products in the loop must read tiles of tensors that the
+ * parameters describe (strided_tile.c), of memory that the kernel does not write. Elements that a
+ * tensor copy reads as zero and the load does not (behind the end of a dimension, where the kernel computes a
+ * remainder) must not matter: what depends on them is stored nowhere.
+ *
+ * The launcher makes the maps as lilac.launch_map says, and starts the kernel only if the parameters in
+ * lilac.launch_conditions are not negative and all maps are possible: strides of multiples of 16 bytes,
+ * sizes above zero. */
+#include "boxes.h"
+#include "descriptors.h"
+#include "launch_maps.h"
+
+#include <lilac/tile_loops.h>
+
+#include <string.h>
+
+enum { MOST_LOADS = 16, MOST_USES = 256, LEAST_ITERATIONS = 8 };
+
+/* A load and its tile. */
+typedef struct described {
+    lilac_tile_op *load;
+    lilac_strided_tile tile;
+    const lilac_tile_type *block; /* of the descriptor */
+} described;
+
+typedef struct description {
+    lilac_tile_module *module;
+    lilac_tile_function *function;
+    const lilac_target *target;
+    lilac_arena *arena;
+    lilac_tile_conditions conditions;
+    uint32_t count;
+    described loads[MOST_LOADS];
+    bool failed; /* some operand of a product is no tile */
+} description;
+
+/* ---- which products ----------------------------------------------------------------------------- */
+
+static bool is_product(lilac_tile_opcode code) {
+    return code == LILAC_TILE_OP_TT_DOT || code == LILAC_TILE_OP_TT_DOT_SCALED;
+}
+
+/* Does a tensor core compute products of these types? The others are bound by arithmetic. */
+static bool has_tensor_core(const lilac_tile_op *product) {
+    const lilac_tile_type *element = lilac_tile_element(product->operands[0].value->type);
+    const char *precision = lilac_tile_find_text(&product->attributes, "inputPrecision");
+    return product->code == LILAC_TILE_OP_TT_DOT_SCALED ||
+           (element->scalar == LILAC_F32 ? precision != NULL && strcmp(precision, "tf32") == 0
+                                         : lilac_scalar_bits(element->scalar) <= 16);
+}
+
+/* Must an operand be transposed in registers? wgmma reads 8-bit elements in shared memory along k. */
+static bool is_transposed(const lilac_tile_value *value, uint32_t contiguous) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *op = use->op;
+        const uint32_t rank = value->type->rank;
+        if (op->code == LILAC_TILE_OP_TT_DOT && use->index < 2 &&
+            lilac_tile_element_bits(value->type) == 8 &&
+            contiguous != (use->index == 0 ? rank - 1 : rank - 2)) {
+            return true;
+        }
+        if (op->code == LILAC_TILE_OP_TT_TRANS) {
+            const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
+            for (uint32_t d = 0; order != NULL && d < rank; d++) {
+                if ((uint32_t)order->integers[d] == contiguous &&
+                    is_transposed(&op->results[0], d)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- which loads ------------------------------------------------------------------------------- */
+
+/* Are the elements of the value operands of a product, as they are or after operations on each? */
+static bool is_factor(const lilac_tile_value *value, uint32_t *steps) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *op = use->op;
+        if ((*steps)++ == MOST_USES) {
+            return false;
+        }
+        if (is_product(op->code)) {
+            return use->index < 2 && has_tensor_core(op);
+        }
+        const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
+        if ((traits & (LILAC_TILE_ELEMENTWISE | LILAC_TILE_SHAPE)) != 0 && op->result_count == 1 &&
+            op->code != LILAC_TILE_OP_TT_LOAD && is_factor(&op->results[0], steps)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does the loop add a product to another value than zero? If not, each iteration waits for its products,
+ * and all of its warps for the one that starts copies. */
+static void find_sum(void *data, lilac_tile_op *op) {
+    bool *found = data;
+    *found |= is_product(op->code) &&
+              (op->code == LILAC_TILE_OP_TT_DOT_SCALED || op->operands[2].value->op == NULL ||
+               op->operands[2].value->op->code != LILAC_TILE_OP_ARITH_CONSTANT);
+}
+
+/* Is the operation in a loop with a counter and a product, which is long enough for the time that the
+ * first tensor copies take? */
+static bool is_in_product_loop(const lilac_tile_op *op) {
+    for (op = op->parent->parent->parent; op != NULL; op = op->parent->parent->parent) {
+        bool found = false;
+        uint64_t iterations;
+        if (op->code == LILAC_TILE_OP_SCF_FOR) {
+            lilac_tile_walk(op->regions[0], find_sum, &found);
+        }
+        if (found) {
+            return !lilac_tile_trip_count(op, &iterations) || iterations >= LEAST_ITERATIONS;
+        }
+    }
+    return false;
+}
+
+/* ---- elements that nobody stores -------------------------------------------------------------------- */
+
+typedef struct unused_rows {
+    const lilac_sum *below; /* the elements from this index on */
+    lilac_arena *arena;
+    uint32_t count;
+    const lilac_tile_value *seen[MOST_USES];
+} unused_rows;
+
+static bool are_unused(unused_rows *u, const lilac_tile_value *value, uint32_t dim);
+
+/* The dimension of the result that a dimension of the operand becomes. False: none. */
+static bool map_dimension(const lilac_tile_use *use, uint32_t *dim) {
+    const lilac_tile_op *op = use->op;
+    const uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
+    const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_DOT: {
+        const uint32_t rank = use->value->type->rank, sum = use->index == 0 ? rank - 1 : rank - 2;
+        return use->index == 2 || *dim != sum;
+    }
+    case LILAC_TILE_OP_TT_TRANS: {
+        const lilac_tile_attribute *order = lilac_tile_find(&op->attributes, "order");
+        for (uint32_t d = 0; order != NULL && d < order->count; d++) {
+            if ((uint32_t)order->integers[d] == *dim) {
+                *dim = d;
+                return true;
+            }
+        }
+        return false;
+    }
+    case LILAC_TILE_OP_TT_EXPAND_DIMS:
+        *dim += axis <= *dim;
+        return true;
+    case LILAC_TILE_OP_TT_REDUCE: {
+        const bool kept = op->operand_count == 1 && axis != *dim;
+        *dim -= axis < *dim;
+        return kept;
+    }
+    case LILAC_TILE_OP_TT_BROADCAST:
+        return use->value->type->shape[*dim] > 1;
+    default:
+        return (traits & LILAC_TILE_ELEMENTWISE) != 0 && (traits & LILAC_TILE_PURE) != 0 &&
+               !lilac_tile_divides(op->code);
+    }
+}
+
+static bool is_unused_in(unused_rows *u, const lilac_tile_use *use, uint32_t dim) {
+    const lilac_tile_op *op = use->op;
+    const lilac_tile_value *receiver = lilac_tile_receiver(use);
+    if (op->code == LILAC_TILE_OP_TT_STORE) {
+        return use->index == 1 &&
+               lilac_mask_implies(lilac_tile_operand(op, 2), dim, u->below, u->arena);
+    }
+    if (receiver != NULL) {
+        const lilac_tile_op *owner = receiver->op != NULL ? NULL : receiver->block->parent->parent;
+        const bool loop = owner != NULL && owner->code == LILAC_TILE_OP_SCF_FOR;
+        return are_unused(u, receiver, dim) &&
+               (!loop || are_unused(u, &owner->results[receiver->index - 1], dim));
+    }
+    if (!map_dimension(use, &dim)) {
+        return false;
+    }
+    bool unused = op->result_count > 0;
+    for (uint32_t i = 0; unused && i < op->result_count; i++) {
+        unused = are_unused(u, &op->results[i], dim);
+    }
+    return unused;
+}
+
+/* Does nothing depend on the elements with indices from the limit on along the dimension? */
+static bool are_unused(unused_rows *u, const lilac_tile_value *value, uint32_t dim) {
+    for (uint32_t i = 0; i < u->count; i++) {
+        if (u->seen[i] == value) {
+            return true; /* with the same dimension, or the loop does not verify */
+        }
+    }
+    if (u->count == MOST_USES) {
+        return false;
+    }
+    u->seen[u->count++] = value;
+    bool unused = true;
+    for (const lilac_tile_use *use = value->uses; unused && use != NULL; use = use->next) {
+        unused = is_unused_in(u, use, dim);
+    }
+    return unused;
+}
+
+static bool has_harmless_ends(const described *d, lilac_arena *arena) {
+    bool harmless = true;
+    for (uint32_t i = 0; harmless && i < d->tile.load_rank; i++) {
+        unused_rows u = {.below = d->tile.below[i], .arena = arena};
+        harmless = u.below == NULL || are_unused(&u, &d->load->results[0], i);
+    }
+    return harmless;
+}
+
+/* ---- one load ---------------------------------------------------------------------------------- */
+
+/* The descriptor's block: the load's tensor with the dimensions in the order of the map. */
+static const lilac_tile_type *block_of(const description *x, const described *d) {
+    const lilac_tile_type *type = d->load->results[0].type;
+    const uint32_t rank = d->tile.rank, front = rank - type->rank;
+    int64_t shape[TILE_MOST_RANK];
+    for (uint32_t i = 0; i < rank; i++) {
+        shape[i] = i < front ? 1 : type->shape[d->tile.order[i - front]];
+    }
+    return lilac_tile_tensor(x->module, type->element, rank, shape, NULL);
+}
+
+static bool is_volatile(const lilac_tile_op *load) {
+    const lilac_tile_attribute *attribute = lilac_tile_find(&load->attributes, "isVolatile");
+    return attribute != NULL && attribute->integer != 0;
+}
+
+static bool describe(description *x, described *d, lilac_tile_op *load) {
+    const lilac_tile_type *type = load->results[0].type;
+    *d = (described){.load = load};
+    if (type->rank < 2 || type->layout != NULL || is_volatile(load) ||
+        lilac_tile_element(type)->kind != LILAC_TILE_SCALAR ||
+        !lilac_strided_tile_of(&d->tile, &x->conditions, load, x->arena) ||
+        is_transposed(&load->results[0], d->tile.order[type->rank - 1])) {
+        return false;
+    }
+    d->block = block_of(x, d);
+    return lilac_launch_map_fits(&d->tile) && lilac_descriptor_is_operand(d->block, x->target) &&
+           has_harmless_ends(d, x->arena);
+}
+
+static void look_at(void *data, lilac_tile_op *op) {
+    description *x = data;
+    uint32_t steps = 0;
+    if (op->code != LILAC_TILE_OP_TT_LOAD || !is_in_product_loop(op) ||
+        !is_factor(&op->results[0], &steps)) {
+        return;
+    }
+    x->failed |= x->count == MOST_LOADS || !describe(x, &x->loads[x->count], op);
+    x->count += !x->failed;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+
+typedef struct write_search {
+    const lilac_tile_function *function;
+    uint64_t bases; /* parameters from which tensor copies read */
+    bool
+        found; /* the kernel writes there, or orders accesses in ways that tensor copies do not follow */
+} write_search;
+
+static void find_write(void *data, lilac_tile_op *op) {
+    write_search *w = data;
+    uint32_t count;
+    const lilac_tile_effect *effects = lilac_tile_effects(op->code, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        w->found |= (effects[i].resources & LILAC_TILE_TEXT) != 0;
+        if ((effects[i].resources & LILAC_TILE_GLOBAL_MEMORY) == 0 ||
+            (effects[i].access & LILAC_TILE_WRITES) == 0) {
+            continue;
+        }
+        const lilac_tile_value *root =
+            op->operand_count > 0 ? lilac_engine_pointer_root(op->operands[0].value) : NULL;
+        w->found |= root == NULL || root->index >= 64 || ((w->bases >> root->index) & 1) != 0;
+    }
+}
+
+static bool is_only_read(const description *x) {
+    write_search w = {.function = x->function};
+    for (uint32_t i = 0; i < x->count; i++) {
+        const uint32_t base = x->loads[i].tile.base->index;
+        w.found |= base >= 64;
+        w.bases |= UINT64_C(1) << (base & 63);
+    }
+    lilac_tile_walk(x->function->body, find_write, &w);
+    return !w.found;
+}
+
+/* ---- the program -------------------------------------------------------------------------------- */
+
+static lilac_tile_value *add_map(description *x, const described *d) {
+    lilac_tile_function *f = x->function;
+    const uint32_t count = f->parameter_count;
+    lilac_tile_attributes *attributes =
+        lilac_arena_array(x->module->arena, lilac_tile_attributes, count + 1);
+    for (uint32_t i = 0; i < count && f->parameter_attributes != NULL; i++) {
+        attributes[i] = f->parameter_attributes[i];
+    }
+    lilac_tile_value *map = lilac_tile_add_argument(x->module, f->body->first,
+                                                    lilac_tile_descriptor(x->module, d->block),
+                                                    d->tile.base->name, f->location);
+    f->parameters = f->body->first->arguments;
+    f->parameter_attributes = attributes;
+    f->parameter_count = f->body->first->argument_count;
+    lilac_launch_map_put(x->module, &attributes[count], &d->tile);
+    return map;
+}
+
+/* The map of an earlier load that describes the same tensor in the same blocks; NULL: there is none. */
+static lilac_tile_value *find_map(const description *x, uint32_t load,
+                                  lilac_tile_value *const *maps) {
+    const described *d = &x->loads[load];
+    for (uint32_t i = 0; i < load; i++) {
+        if (x->loads[i].block == d->block &&
+            lilac_strided_tile_is_of(&x->loads[i].tile, &d->tile)) {
+            return maps[i];
+        }
+    }
+    return NULL;
+}
+
+static lilac_tile_value *emit_product(const lilac_emitter *e, const lilac_product *p) {
+    const lilac_tile_type *i32 = lilac_tile_scalar(e->module, LILAC_I32);
+    lilac_tile_value *result =
+        p->factor != 1 || p->count == 0 ? lilac_emit_integer(e, i32, p->factor) : NULL;
+    for (uint32_t i = 0; i < p->count; i++) {
+        result = result == NULL
+                     ? p->values[i]
+                     : lilac_emit_binary(e, LILAC_TILE_OP_ARITH_MULI, p->values[i], result);
+    }
+    return result;
+}
+
+static lilac_tile_value *emit_sum(const lilac_emitter *e, const lilac_sum *sum) {
+    lilac_tile_value *result = NULL;
+    for (uint32_t i = 0; i < sum->count; i++) {
+        result = lilac_emit_sum(e, result, emit_product(e, &sum->terms[i]));
+    }
+    return result != NULL ? result
+                          : lilac_emit_integer(e, lilac_tile_scalar(e->module, LILAC_I32), 0);
+}
+
+/* The loaded tensor with its dimensions in their old order. */
+static lilac_tile_value *reorder(const lilac_emitter *e, const described *d,
+                                 lilac_tile_value *loaded) {
+    const lilac_tile_type *type = d->load->results[0].type;
+    int64_t *order = lilac_arena_array(e->module->arena, int64_t, TILE_MOST_RANK);
+    bool same = true;
+    for (uint32_t i = 0; i < type->rank; i++) {
+        order[d->tile.order[i]] =
+            i; /* dimension order[i] of the load is dimension i of the block */
+    }
+    for (uint32_t i = 0; i < type->rank; i++) {
+        same = same && order[i] == i;
+    }
+    if (same) {
+        return loaded;
+    }
+    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_INTEGERS,
+                                            .name =
+                                                lilac_intern_string(e->module->context, "order"),
+                                            .type = lilac_tile_scalar(e->module, LILAC_I32),
+                                            .count = type->rank,
+                                            .integers = order};
+    lilac_tile_value *result = lilac_emit_unary(e, LILAC_TILE_OP_TT_TRANS, type, loaded);
+    lilac_tile_set_attribute(e->module, &result->op->attributes, &attribute);
+    return result;
+}
+
+static void replace(description *x, const described *d, lilac_tile_value *map) {
+    const lilac_emitter e = {x->module, d->load};
+    const lilac_tile_type *type = d->load->results[0].type;
+    lilac_tile_value *operands[1 + TILE_MOST_RANK] = {map};
+    int64_t shape[TILE_MOST_RANK];
+    for (uint32_t i = 0; i < d->tile.rank; i++) {
+        operands[1 + i] = emit_sum(&e, &d->tile.at[i]);
+    }
+    for (uint32_t i = 0; i < type->rank; i++) {
+        shape[i] = type->shape[d->tile.order[i]];
+    }
+    const lilac_tile_type *tile =
+        lilac_tile_tensor(x->module, type->element, type->rank, shape, NULL);
+    lilac_tile_op *load =
+        lilac_emit(&e, LILAC_TILE_OP_TT_DESCRIPTOR_LOAD, tile, 1 + d->tile.rank, operands);
+    for (uint32_t i = 0; i < d->load->attributes.count; i++) {
+        const lilac_tile_attribute *a = &d->load->attributes.list[i];
+        if (strcmp(a->name, "cacheModifier") == 0 || strcmp(a->name, "evictionPolicy") == 0 ||
+            strcmp(a->name, "cache") == 0 || strcmp(a->name, "evict") == 0) {
+            lilac_tile_set_attribute(x->module, &load->attributes, a);
+        }
+    }
+    load->results[0].name = d->load->results[0].name;
+    lilac_tile_replace_uses(&d->load->results[0], reorder(&e, d, load->results));
+    lilac_tile_remove(d->load);
+}
+
+/* What a loop only carries for itself is not needed any more. */
+static void stop_carrying(void *data, lilac_tile_op *op) {
+    (void)data;
+    const uint32_t count = op->code == LILAC_TILE_OP_SCF_FOR ? lilac_tile_carried_count(op) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        lilac_tile_value *own = lilac_tile_iteration_argument(op, i);
+        const lilac_tile_value *next = lilac_tile_next(op, i);
+        const lilac_tile_use *use = own->uses;
+        if (lilac_tile_is_pointer(own->type) && op->results[i].uses == NULL && use != NULL &&
+            use->next == NULL && use->op == next->op && next->uses->next == NULL) {
+            lilac_tile_set_next(op, i, own);
+        }
+    }
+}
+
+static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
+                              const lilac_target *target, lilac_arena *arena) {
+    description x = {.module = module, .function = f, .target = target, .arena = arena};
+    lilac_tile_value *maps[MOST_LOADS];
+    for (uint32_t i = 0; i < f->parameter_count; i++) {
+        if (f->parameters[i]->type->kind == LILAC_TILE_DESCRIPTOR) {
+            return false; /* the recipes would not name the right parameters */
+        }
+    }
+    lilac_tile_number(f);
+    lilac_tile_walk(f->body, look_at, &x);
+    if (x.failed || x.count == 0 || !is_only_read(&x)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < x.conditions.divisor_count; i++) {
+        lilac_engine_assert_positive(module, x.conditions.divisions[i], 1);
+    }
+    for (uint32_t i = 0; i < x.count; i++) {
+        lilac_tile_value *known = find_map(&x, i, maps);
+        maps[i] = known != NULL ? known : add_map(&x, &x.loads[i]);
+        replace(&x, &x.loads[i], maps[i]);
+    }
+    lilac_launch_conditions_put(module, f, x.conditions.parameters);
+    lilac_tile_walk(f->body, stop_carrying, NULL);
+    lilac_engine_forward_invariants(f->body);
+    lilac_engine_remove_unused_phis(module, f->body);
+    lilac_tile_number(f);
+    return true;
+}
+
+bool lilac_engine_describe_loads(lilac_tile_module *module, const lilac_target *target,
+                                 bool *changed) {
+    *changed = false;
+    if (!target->launch_maps || target->num_ctas != 1 || target->num_stages < 2 ||
+        !lilac_arch_has(target->arch, LILAC_HAS_TMA) ||
+        !lilac_arch_has(target->arch, LILAC_HAS_WGMMA)) {
+        return true;
+    }
+    lilac_arena *arena = lilac_arena_create();
+    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
+        if (f->body != NULL && f->is_public && f->body->first->next == NULL) {
+            *changed |= describe_function(module, f, target, arena);
+        }
+    }
+    lilac_arena_destroy(arena);
+    return true;
+}
