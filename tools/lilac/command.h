@@ -88,6 +88,7 @@ extern const subcommand bench_command, compile_command, conflicts_command, conve
 typedef struct target_options {
     const char *target;                       /* NULL: absent */
     uint32_t num_warps, num_stages, num_ctas; /* or OPTION_NOT_GIVEN */
+    bool launch_maps;
 } target_options;
 
 #define OPTION_NOT_GIVEN UINT32_MAX
@@ -102,7 +103,9 @@ typedef struct target_options {
     {"--num-stages", NULL, OPTION_NUMBER, &(to).num_stages, "N",                                   \
      "depth of software pipelines: 3 unless said otherwise"},                                      \
     {"--num-ctas", NULL, OPTION_NUMBER, &(to).num_ctas, "N",                                       \
-     "blocks of a cluster: what the module is for, or else 1"}
+     "blocks of a cluster: what the module is for, or else 1"},                                    \
+    {"--launch-maps", NULL, OPTION_FLAG, &(to).launch_maps, NULL,                                  \
+     "let the kernel have tensor maps that its launcher makes"}
 /* clang-format on */
 
 void target_options_init(target_options *target);
@@ -221,6 +224,9 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
 void arguments_clear(bound_arguments *arguments);
 /* Sets the pointers, among the arguments and in buffers, for buffers at these addresses. */
 void arguments_place(bound_arguments *arguments, const uint64_t *addresses);
+/* Makes the tensor maps that the launcher makes, when the pointers are set. False: recorded. */
+bool arguments_make_maps(bound_arguments *arguments, lilac_context *context,
+                         const lilac_simt_kernel *kernel, const uint32_t grid[3]);
 /* The index of that name, or -1. */
 int32_t arguments_find(const bound_arguments *arguments, const char *name, size_t length);
 /* The memory that a name points to, up to the end of its buffer, as an array of the name's element

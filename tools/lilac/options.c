@@ -325,5 +325,6 @@ int target_options_apply(const subcommand *command, const target_options *target
     }
     options->target = (lilac_target){arch, warps ? target->num_warps : 0,
                                      ctas ? target->num_ctas : 0, target->num_stages};
+    options->launch_maps = target->launch_maps;
     return -1;
 }
