@@ -124,6 +124,8 @@ PyObject *tuple_of(PyObject **items, Py_ssize_t count);
  * with an exception. lilac/errors.py makes an exception of them. */
 bool diagnostic_lists(PyObject *lists[2], lilac_context *context);
 
+extern PyType_Spec launcher_spec; /* MappedLauncher (launcher.c) */
+
 /* The rows of the class, by file. */
 extern PyMethodDef layout_methods[];    /* methods.c */
 extern PyGetSetDef layout_getters[];    /* facts.c */
