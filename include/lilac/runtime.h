@@ -261,6 +261,8 @@ LILAC_API LILAC_MUST_USE lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_
 /* Enqueues a prepared launch. Any thread. The result is a CUresult: 0, or an error of the driver. */
 LILAC_API LILAC_MUST_USE int lilac_mapped_run(const lilac_mapped_kernel *kernel,
                                               lilac_mapped_launch *launch);
+/* Has the calling thread a current context? */
+LILAC_API bool lilac_cuda_has_context(const lilac_cuda *cuda);
 /* Replaces an address by the one that the device uses for it. False: the device cannot access it. */
 LILAC_API LILAC_MUST_USE bool lilac_cuda_device_address(const lilac_cuda *cuda, uint64_t *address);
 /* The driver's words for a CUresult. */

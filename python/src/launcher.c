@@ -10,7 +10,7 @@
  *   recipes   see recipes.c
  *   boxes     (element, swizzle, box) of each map, as in run.c
  *   counts    the address of four counters of 64 bits: launches with maps; without them because of a
- *             condition, of a limit of tensor maps, of an argument
+ *             condition, of a limit of tensor maps, of an argument (or in a thread that has no context yet)
  *
  * Its call has the arguments of Triton's launchers: grid x, y, z, stream, function, packed metadata, launch
  * metadata, enter hook, exit hook, and then the kernel's. Arguments that Triton would refuse go to the plain
@@ -175,7 +175,7 @@ static bool put_grid(lilac_mapped_launch *launch, PyObject *tuple) {
 static bool put_launch(const launcher_object *self, lilac_mapped_launch *launch, PyObject *tuple) {
     const char *kinds = self->kinds;
     int64_t *value = launch->values, stream;
-    if (PyTuple_Size(tuple) < FIRST || !put_grid(launch, tuple) ||
+    if (PyTuple_Size(tuple) < FIRST || !lilac_cuda_has_context(cuda) || !put_grid(launch, tuple) ||
         !put_integer(&stream, 'Q', PyTuple_GetItem(tuple, STREAM)) ||
         !put_arguments(&kinds, &value, tuple, FIRST)) {
         return false;

@@ -146,6 +146,11 @@ int lilac_mapped_run(const lilac_mapped_kernel *kernel, lilac_mapped_launch *lau
     return kernel->cuda->api.launch(&config, kernel->function, places, NULL);
 }
 
+bool lilac_cuda_has_context(const lilac_cuda *cuda) {
+    cuda_context context = NULL;
+    return cuda->api.context_get(&context) == 0 && context != NULL;
+}
+
 bool lilac_cuda_device_address(const lilac_cuda *cuda, uint64_t *address) {
     uint64_t found = 0;
     if (cuda->api.pointer_attribute(&found, CUDA_POINTER_DEVICE_POINTER, *address) != 0) {

@@ -53,12 +53,14 @@ static other_library begin_other(void) {
 
 static void end_other(const other_library *other) {
     void *left;
+    assert_true(lilac_cuda_has_context(other->cuda));
     int (*unload)(void *), (*pop)(void **), (*release)(int);
     find_fake("cuModuleUnload", &unload);
     find_fake("cuCtxPopCurrent_v2", &pop);
     find_fake("cuDevicePrimaryCtxRelease_v2", &release);
     assert_int_equal(unload(other->module), 0);
     assert_int_equal(pop(&left), 0);
+    assert_false(lilac_cuda_has_context(other->cuda));
     assert_int_equal(release(other->device), 0);
     lilac_cuda_close(other->cuda);
 }

@@ -36,6 +36,10 @@ class Gpu:
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxPushCurrent_v2", context)
 
+    def leave(self):
+        """Now the thread has no current context."""
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
     def rule(self, rule):
         self.library.fake_cuda_rule(rule.encode())
 

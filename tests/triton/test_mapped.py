@@ -140,9 +140,9 @@ def test_older_devices(compiler):
     assert compiler.asked == []
 
 
-def test_overrides(compiler, monkeypatch):
-    monkeypatch.setattr(triton.knobs.compilation, "override", True)
-    with lilac.triton.enabled():
+def test_overrides(compiler):
+    with triton.knobs.compilation.scope(), lilac.triton.enabled():
+        triton.knobs.compilation.override = True
         assert mapped_of(warm_up()) is None
     assert compiler.asked == []
 
@@ -342,6 +342,14 @@ def test_error_of_the_driver(machine):
     with pytest.raises(RuntimeError, match=r"Triton Error \[CUDA\]: ") as caught:
         machine.launch()
     assert "'product'" in " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+
+
+def test_thread_without_a_context(machine):
+    """Triton's launcher makes one."""
+    machine.launch()
+    machine.gpu.leave()
+    machine.launch()
+    assert len(machine.gpu.launches()) == 1 and len(machine.plain()) == 1
 
 
 def test_hooks(machine, monkeypatch):
