@@ -217,6 +217,57 @@ typedef struct lilac_gpu_launch {
 LILAC_API LILAC_MUST_USE bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_context *context,
                                             const lilac_gpu_launch *launch);
 
+/* ---- kernels of another launcher ---------------------------------------------------------- */
+
+/* Launches a kernel that another library has loaded, such as Triton, with tensor maps that are made from
+ * the other arguments of each launch (tensor_map.h). The last encoded maps are kept, so that a repeated
+ * launch compares and copies them. Nothing is allocated in a launch. */
+typedef struct lilac_mapped_kernel lilac_mapped_kernel;
+
+enum { LILAC_MAPPED_PARAMETERS = 128, LILAC_MAPPED_MAPS = 8 };
+
+typedef struct lilac_mapped_description {
+    struct CUfunc_st *function; /* of the driver's context that is current in the launches */
+    uint32_t parameter_count;   /* with the maps, which are the last ones */
+    const lilac_launch_maps *recipes;
+    const lilac_tensor_map *maps; /* one for each recipe, without what the arguments say */
+    uint32_t num_warps, shared_bytes;
+    bool cooperative;
+} lilac_mapped_description;
+
+/* NULL: more than LILAC_MAPPED_PARAMETERS parameters, no maps, more than LILAC_MAPPED_MAPS, or maps that
+ * are not the last parameters. What the description points to is copied. */
+LILAC_API LILAC_MUST_USE lilac_mapped_kernel *
+lilac_mapped_create(const lilac_cuda *cuda, const lilac_mapped_description *description);
+LILAC_API void lilac_mapped_destroy(lilac_mapped_kernel *kernel);
+
+typedef struct lilac_mapped_launch {
+    uint32_t grid[3];
+    lilac_gpu_stream stream;
+    /* Bits of the parameters that are no maps; integers are sign-extended. */
+    int64_t values[LILAC_MAPPED_PARAMETERS];
+    _Alignas(LILAC_TENSOR_MAP_ALIGNMENT) uint8_t maps[LILAC_MAPPED_MAPS][LILAC_TENSOR_MAP_BYTES];
+} lilac_mapped_launch;
+
+typedef enum lilac_mapped_outcome {
+    LILAC_MAPPED_READY,
+    LILAC_MAPPED_CONDITION, /* the launch violates a condition */
+    LILAC_MAPPED_LIMIT,     /* a map is outside the limits, or the driver refuses it */
+} lilac_mapped_outcome;
+
+/* Sets launch->maps from the other fields. One thread at a time prepares launches of a kernel. */
+LILAC_API LILAC_MUST_USE lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
+                                                                   lilac_mapped_launch *launch);
+/* Enqueues a prepared launch. Any thread. The result is a CUresult: 0, or an error of the driver. */
+LILAC_API LILAC_MUST_USE int lilac_mapped_run(const lilac_mapped_kernel *kernel,
+                                              lilac_mapped_launch *launch);
+/* Has the calling thread a current context? */
+LILAC_API bool lilac_cuda_has_context(const lilac_cuda *cuda);
+/* Replaces an address by the one that the device uses for it. False: the device cannot access it. */
+LILAC_API LILAC_MUST_USE bool lilac_cuda_device_address(const lilac_cuda *cuda, uint64_t *address);
+/* The driver's words for a CUresult. */
+LILAC_API const char *lilac_cuda_words(const lilac_cuda *cuda, int result);
+
 /* ---- time ------------------------------------------------------------------------------- */
 
 typedef struct lilac_gpu_timing_options {

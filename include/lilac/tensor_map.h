@@ -88,6 +88,77 @@ LILAC_API lilac_tensor_swizzle lilac_tensor_swizzle_of(uint32_t bytes);
 LILAC_API uint32_t lilac_tensor_swizzle_period(lilac_tensor_swizzle swizzle);
 LILAC_API uint64_t lilac_tensor_swizzle_apply(lilac_tensor_swizzle swizzle, uint64_t address);
 
+/* ---- tensor maps that the launcher makes ------------------------------------------------- */
+
+/* A kernel compiled with `launch_maps` (driver.h) has parameters that no caller passes: tensor maps of
+ * strided tensors, which the launcher makes from the other arguments. A recipe says how. Its numbers are
+ * sums over the kernel's parameters, named by their indices:
+ *
+ *     factor · p · q · r + factor · p + factor + …          at most 4 terms of at most 3 parameters
+ *
+ * The kernel is right only if the launch satisfies its conditions. */
+enum {
+    LILAC_LAUNCH_FACTORS = 3,
+    LILAC_LAUNCH_TERMS = 4,
+    LILAC_LAUNCH_PARAMETERS = 32,
+    LILAC_LAUNCH_MOST = 1 << 30 /* the largest value of an integer that has a condition */
+};
+
+typedef struct lilac_launch_term {
+    int64_t factor;
+    uint32_t parameter_count, parameters[LILAC_LAUNCH_FACTORS];
+} lilac_launch_term;
+
+typedef struct lilac_launch_sum {
+    uint32_t count; /* of the terms; none: 0 */
+    lilac_launch_term terms[LILAC_LAUNCH_TERMS];
+} lilac_launch_sum;
+
+/* Numbers of elements. The outermost dimension is the first one, unlike in lilac_tensor_map. */
+typedef struct lilac_launch_map {
+    uint32_t parameter; /* that is the map */
+    uint32_t base;      /* the parameter that points to the tensor */
+    uint32_t rank;
+    lilac_launch_sum offset; /* added to the base */
+    lilac_launch_sum sizes[LILAC_TENSOR_RANK];
+    lilac_launch_sum strides[LILAC_TENSOR_RANK - 1]; /* without the last one, which is 1 */
+} lilac_launch_map;
+
+typedef struct lilac_launch_conditions {
+    uint32_t grid[3];         /* the grid is at most this */
+    uint32_t parameter_count; /* integer parameters whose values are in [0, LILAC_LAUNCH_MOST] */
+    uint32_t parameters[LILAC_LAUNCH_PARAMETERS];
+} lilac_launch_conditions;
+
+typedef struct lilac_launch_maps {
+    uint32_t count;
+    const lilac_launch_map *maps;
+    lilac_launch_conditions conditions;
+} lilac_launch_maps;
+
+struct lilac_simt_kernel;
+
+/* Does a launch satisfy the conditions? `values`: of every parameter, integers sign-extended. False after
+ * an error of id `launch-condition` that names the parameter by its entry of `names`; the context may be
+ * NULL. */
+LILAC_API LILAC_MUST_USE bool
+lilac_launch_conditions_check(lilac_context *context, const lilac_launch_conditions *conditions,
+                              const uint32_t grid[3], const int64_t *values,
+                              const char *const *names);
+/* Sets the address, the sizes and the strides of a map whose other fields are set, and checks its limits
+ * (lilac_tensor_map_check). False after an error of id `tensor-map`; the context may be NULL. Negative
+ * numbers and sums beyond 64 bits are outside the limits. */
+LILAC_API LILAC_MUST_USE bool lilac_launch_map_make(lilac_context *context, lilac_tensor_map *map,
+                                                    const lilac_launch_map *recipe,
+                                                    const int64_t *values, const char *what);
+/* Both, for all maps of a launch: arguments[recipe.parameter] is the number of the map in `maps`. The
+ * arguments are bits, as the simulator and the runtime receive them. */
+LILAC_API LILAC_MUST_USE bool lilac_launch_maps_make(lilac_context *context, lilac_tensor_map *maps,
+                                                     const lilac_launch_maps *recipes,
+                                                     const struct lilac_simt_kernel *kernel,
+                                                     const uint32_t grid[3],
+                                                     const uint64_t *arguments);
+
 LILAC_END
 
 #endif

@@ -12,7 +12,7 @@ from . import _core
 from .errors import CompilationError, Error, diagnostics_of, object_of
 
 # The flags of _core.compile (python/src/compile.c).
-_LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT, _KEEP_SUBNORMALS, _TILE_IR = 1, 2, 4, 8, 16, 32
+_LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT, _KEEP_SUBNORMALS, _TILE_IR, _LAUNCH_MAPS = 1, 2, 4, 8, 16, 32, 64
 
 _SUFFIXES = (".ttir", ".ttgir", ".mlir", ".simt")
 
@@ -202,7 +202,8 @@ def source_of(module: Text, file: Optional[str], target: Any, num_warps: Any, nu
 def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int] = None,  # noqa: A001
             num_ctas: Optional[int] = None, num_stages: Optional[int] = None, line_info: bool = True,
             fuse: bool = True, file: Optional[str] = None, tile: bool = False,
-            simt: bool = False, newest_ptx: Optional[int] = None, flush_subnormals: bool = True) -> Kernel:
+            simt: bool = False, newest_ptx: Optional[int] = None, flush_subnormals: bool = True,
+            launch_maps: bool = False) -> Kernel:
     """Compiles a module to PTX.
 
     ttir: the text of a module in TTIR or TTGIR (`kernel.asm["ttir"]` under Triton); or a file: a path
@@ -219,12 +220,16 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
     tile, simt: whether the kernel also keeps these texts.
     flush_subnormals: whether exp2, sqrt and rsqrt of f32 replace subnormal arguments and results by zero, as
         under Triton; False keeps them.
+    launch_maps: whether the kernel may have further parameters, tensor maps that its launcher makes from the
+        other arguments: `launch_maps` of the metadata says how, and `launch_conditions` for which launches the
+        kernel is correct. The simulator makes them.
 
     Raises CompilationError for a module that the compiler refuses, Error for an option outside its range,
     TypeError for one of another type, OSError for a file that cannot be read. Other Python threads run
     during the compilation."""
     flags = (_LINE_INFO if line_info else 0) | (0 if fuse else _NO_CONTRACTION) | (_TILE if tile else 0) \
-        | (_SIMT if simt else 0) | (0 if flush_subnormals else _KEEP_SUBNORMALS)
+        | (_SIMT if simt else 0) | (0 if flush_subnormals else _KEEP_SUBNORMALS) \
+        | (_LAUNCH_MAPS if launch_maps else 0)
     source = source_of(ttir, file, target, num_warps, num_ctas, num_stages, flags)
     result = _core.compile(*source, count("newest_ptx", newest_ptx))
     if result[0] is None:

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _core
-from .compiler import _KEEP_SUBNORMALS, _NO_CONTRACTION, Kernel, Text, count, source_of
+from .compiler import _KEEP_SUBNORMALS, _LAUNCH_MAPS, _NO_CONTRACTION, Kernel, Text, count, source_of
 from .errors import CompilationError, Diagnostic, Error, SimulationError, diagnostics_of, object_of
-from .tensor_map import TensorMap
+from .tensor_map import TensorMap, tensor_element
 
 if TYPE_CHECKING:
     import numpy
@@ -117,7 +117,8 @@ def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Opt
         What a parameter `d` needs besides the array are parameters of their own, given by name only: `d_nan`
         (True: elements outside are read as NaN; the usual: zero), `d_shape0`, …, `d_stride0`, … Where
         tensor copies move its blocks (`tensordesc_meta` of the metadata), there is `d_nan` only.
-        For a tensor map (`i64 tensor_map` in SIMT IR): a `TensorMap`.
+        For a tensor map (`i64 tensor_map` in SIMT IR): a `TensorMap`. Tensor maps that the launcher makes
+        (`launch_maps` of the metadata) are no arguments: they are made from the others.
     num_warps, num_ctas, target: as for `compile`. SIMT text contains them; others are refused.
     name: the name of the kernel in the module; None: the first kernel.
     fuse: as for `compile`; no effect on SIMT text.
@@ -159,11 +160,12 @@ def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Opt
         raise CompilationError(diagnostics_of(source.text, prepared[1], prepared[2]))
     program, metadata, parameters = prepared
     facts = _facts(json.loads(metadata), name)
-    binding = _Binding(facts["name"], parameters, empty, _boxes(facts))
+    binding = _Binding(facts["name"], parameters, empty, _boxes(facts), facts.get("launch_maps", ()))
     binding.bind(arguments, named)
     blocks = _grid(grid)
     completed, counters, printed, as_json, as_printed = _core.simulate(
-        program, blocks, binding.values, binding.buffers(), binding.maps, count("threads", threads, 0), _limit(limit))
+        program, blocks, binding.values, binding.buffers(), binding.maps, binding.recipes(facts.get("launch_conditions")),
+        count("threads", threads, 0), _limit(limit))
     findings = tuple(diagnostics_of(source.text, as_json, as_printed))
     if not completed:
         raise SimulationError(findings, printed)
@@ -176,7 +178,7 @@ def _source_of_kernel(kernel: Kernel, options: tuple[Any, ...], fuse: bool) -> A
         raise TypeError("a Kernel is compiled already: give num_warps, num_ctas, target, fuse and file to compile()")
     if kernel._source is None:
         raise Error("this Kernel does not have the text that it was compiled from; give run() that text")
-    return kernel._source._replace(flags=kernel._source.flags & (_NO_CONTRACTION | _KEEP_SUBNORMALS))
+    return kernel._source._replace(flags=kernel._source.flags & (_NO_CONTRACTION | _KEEP_SUBNORMALS | _LAUNCH_MAPS))
 
 
 def _facts(metadata: dict[str, Any], name: Optional[str]) -> dict[str, Any]:
@@ -186,8 +188,9 @@ def _facts(metadata: dict[str, Any], name: Optional[str]) -> dict[str, Any]:
 
 def _boxes(facts: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], int]]:
     """For each parameter that is the tensor map of a descriptor: the box and the swizzle that the kernel expects."""
-    descriptors = [one for one in facts.get("parameters", ()) if one["type"].startswith(_DESCRIPTOR)
-                   or "descriptor" in one]
+    made = {one["parameter"] for one in facts.get("launch_maps", ())}
+    descriptors = [one for number, one in enumerate(facts.get("parameters", ())) if number not in made
+                   and (one["type"].startswith(_DESCRIPTOR) or "descriptor" in one)]
     return {one["name"]: (tuple(meta["block_size"]), (0, 32, 64, 128)[meta["swizzle"]])
             for one, meta in zip(descriptors, facts.get("tensordesc_meta", ())) if meta is not None}
 
@@ -226,8 +229,9 @@ class _Binding:
     """Binds the arguments of a launch to the parameters of a kernel."""
 
     def __init__(self, kernel: str, parameters: Sequence[tuple[str, str, int, int]], empty: Iterable[str],
-                 boxes: Mapping[str, tuple[tuple[int, ...], int]]) -> None:
+                 boxes: Mapping[str, tuple[tuple[int, ...], int]], made: Sequence[dict[str, Any]] = ()) -> None:
         self.kernel, self.boxes = kernel, boxes
+        self.made = {one["parameter"]: one for one in made}  # tensor maps that the launcher makes
         self.parameters = [parameter[:3] for parameter in parameters]
         self.names = [parameter[0] for parameter in parameters]
         # Descriptors: the names of the parameters that are their shape, strides and padding, by their base.
@@ -245,6 +249,7 @@ class _Binding:
         if len(arguments) == 1 and isinstance(arguments[0], Mapping):
             arguments, named = (), {**arguments[0], **named}
         by_name = {name for parts in self.parts.values() for name in parts}
+        by_name |= {self.names[number] for number in self.made}
         declared = [name for name in self.names if name not in by_name]
         if len(arguments) > len(declared):
             raise TypeError(f"{self.kernel} has {len(declared)} parameters "
@@ -258,6 +263,9 @@ class _Binding:
                                 f"parameters are {', '.join(self.names)}")
             if name in given:
                 raise TypeError(f"{self.kernel}: two values for {name!r}")
+            if self.names.index(name) in self.made:
+                raise TypeError(f"{self.kernel}: {name!r} is a tensor map that the launcher makes from the other "
+                                "arguments")
             given[name] = value
         for base, parts in self.parts.items():
             if base in given:
@@ -265,6 +273,7 @@ class _Binding:
         for name, (box, swizzle) in self.boxes.items():
             if isinstance(given.get(name), numpy.ndarray):
                 given[name] = _map_of(name, given[name], box, swizzle, "nan" if name in padded else "zero")
+        given.update((self.names[number], None) for number in self.made)
         missing = [f"{name}: {kind}" for name, kind, _ in self.parameters if name not in given]
         if missing:
             raise TypeError(f"{self.kernel}: no value for {', '.join(missing)}")
@@ -282,7 +291,7 @@ class _Binding:
         if kind == "i64 ptr":
             return self._pointer(number, name, None, value)
         if kind.startswith(_MAPS):
-            return self._tensor_map(number, name, value)
+            return 0 if number in self.made else self._tensor_map(number, name, value)
         if kind[:1] == "i" and kind[1:].isdigit() and int(kind[1:]) <= 64:
             return _integer(name, kind, divisor, value)
         if kind[:1] in "fb" and "x" not in kind:
@@ -319,7 +328,8 @@ class _Binding:
         """Replaces the place of each tensor map's array by the number of the map."""
         for number, (name, kind, _) in enumerate(self.parameters):
             if kind.startswith(_MAPS):
-                self.maps.append(given[name]._row(self.values[number]))
+                self.maps.append(_row_of(self.made[number]) if number in self.made else
+                                 given[name]._row(self.values[number]))
                 self.values[number] = len(self.maps) - 1
 
     def _place(self) -> None:
@@ -353,6 +363,12 @@ class _Binding:
             number = self.names.index(name)
             if number in of:
                 self._mark_empty(self.memory[of[number]], spans[number])
+
+    def recipes(self, conditions: Optional[dict[str, Any]]) -> tuple[Any, ...]:
+        """How _core.simulate makes the maps of the launcher, and the conditions of the launch."""
+        maps = [(one["parameter"], one["base"], one["offset"], one["sizes"], one["strides"])
+                for one in self.made.values()]
+        return (maps, conditions["grid"], conditions["parameters"]) if conditions and maps else ([], [0, 0, 0], [])
 
     @staticmethod
     def _mark_empty(memory: _Memory, span: tuple[int, int]) -> None:
@@ -410,6 +426,13 @@ def _descriptor(name: str, parts: Sequence[str], array: Any, given: Mapping[str,
     if max(array.shape) >= 1 << 31:
         raise Error(f"{name}: a descriptor has at most 2^31 - 1 elements along a dimension")
     return dict(zip(parts, [*array.shape, *strides, False]))
+
+
+def _row_of(made: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A tensor map that the launcher makes, as _core.simulate reads it, without what follows from the arguments."""
+    rank = len(made["block_size"])
+    return (None, 0, tensor_element(made["elem_type"]), made["swizzle"], 0, 128, (0,) * rank, (0,) * (rank - 1),
+            tuple(made["block_size"][::-1]))
 
 
 def _map_of(name: str, array: Any, box: tuple[int, ...], swizzle: int, fill: str) -> TensorMap:

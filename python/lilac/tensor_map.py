@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # The numbers of lilac_tensor_element, lilac_tensor_swizzle and lilac_tensor_fill (include/lilac/tensor_map.h).
 _ELEMENTS = {"uint8": 0, "uint16": 1, "uint32": 2, "int32": 3, "uint64": 4, "int64": 5, "float16": 6, "float32": 7,
              "float64": 8, "bfloat16": 9, "int16": 1}
+# Where tensormap.replace.elemtype of the PTX ISA, which the metadata contain, has other numbers.
+_ELEMENTS_OF_METADATA = {9: 8, 10: 9}
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _FILLS = {"zero": 0, "nan": 1}
 
@@ -75,6 +77,11 @@ class TensorMap:
         """The map as _core.simulate reads it, of the array at this (buffer, offset)."""
         return (*place, _element(self.array.dtype), _SWIZZLES[self.swizzle], _FILLS[self.fill], self.promote,
                 self.array.shape[::-1], self.array.strides[-2::-1], self.box[::-1])
+
+
+def tensor_element(elem_type: int) -> int:
+    """The number of lilac_tensor_element for an `elem_type` of the metadata."""
+    return _ELEMENTS_OF_METADATA.get(elem_type, elem_type)
 
 
 def _element(dtype: Any) -> int:

@@ -22,7 +22,8 @@ enum {
     SIMT = 8,
     KEEP_SUBNORMALS = 16,
     TILE_IR = 32, /* the text of `lilac compile --emit tile` in place of TTGIR */
-    ALL_FLAGS = 63
+    LAUNCH_MAPS = 64,
+    ALL_FLAGS = 127
 };
 
 typedef struct job {
@@ -78,6 +79,7 @@ bool read_options(lilac_options *options, const char *target, const unsigned lau
     options->line_info = options->comments = (flags & LINE_INFO) != 0;
     options->no_contraction = (flags & NO_CONTRACTION) != 0;
     options->keep_subnormals = (flags & KEEP_SUBNORMALS) != 0;
+    options->target.launch_maps = (flags & LAUNCH_MAPS) != 0;
     options->target.arch = target != NULL ? lilac_arch_find(target) : NULL;
     options->target.num_warps = launch[0];
     options->target.num_ctas = launch[1];

@@ -227,8 +227,12 @@ PyMODINIT_FUNC PyInit__core(void) {
     layout_type = (PyTypeObject *)PyType_FromSpec(&layout_spec);
     if (input_error == NULL || layout_error == NULL || layout_type == NULL)
         return NULL;
+    PyObject *launcher_type = PyType_FromSpec(&launcher_spec);
+    if (launcher_type == NULL)
+        return NULL;
     Py_INCREF(layout_type);
     if (PyModule_AddObject(module, "LayoutBase", (PyObject *)layout_type) < 0 ||
+        PyModule_AddObject(module, "MappedLauncher", launcher_type) < 0 ||
         PyModule_AddStringConstant(module, "version", LILAC_VERSION) < 0 ||
         PyModule_AddFunctions(module, compile_functions) < 0 ||
         PyModule_AddFunctions(module, explain_functions) < 0 ||

@@ -104,6 +104,15 @@ PyObject *take_text(lilac_text *text);
 /* A tuple of integers. */
 PyObject *tuple_of_words(const uint64_t *words, uint32_t count);
 
+/* Recipes of tensor maps that the launcher makes (recipes.c). */
+typedef struct launch_recipes {
+    lilac_launch_maps launch;
+    lilac_launch_map *maps;
+} launch_recipes;
+/* From their tuple, for a kernel with this number of parameters. Clear in either case. */
+bool read_recipes(launch_recipes *result, PyObject *recipes, uint32_t parameters);
+void launch_recipes_clear(launch_recipes *recipes);
+
 /* The options of a compilation (compile.c): a device's name or NULL; warps, blocks of a cluster and
  * stages, where 0 means absent; the flags of lilac/compiler.py. Error for an unknown device.
  */
@@ -114,6 +123,8 @@ PyObject *tuple_of(PyObject **items, Py_ssize_t count);
 /* The context's diagnostics as two lists: each as JSON, and each as the command prints it. False
  * with an exception. lilac/errors.py makes an exception of them. */
 bool diagnostic_lists(PyObject *lists[2], lilac_context *context);
+
+extern PyType_Spec launcher_spec; /* MappedLauncher (launcher.c) */
 
 /* The rows of the class, by file. */
 extern PyMethodDef layout_methods[];    /* methods.c */

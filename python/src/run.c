@@ -4,7 +4,7 @@
  *   prepare(text, file, target, num_warps, num_ctas, num_stages, flags, kernel)
  *       → (program, metadata, [(name, type, divisor, rank) of each parameter])
  *       → (None, [diagnostics as JSON], [diagnostics as text])
- *   simulate(program, grid, arguments, buffers, maps, threads, limit)
+ *   simulate(program, grid, arguments, buffers, maps, recipes, threads, limit)
  *       → (completed, counters, printed, [diagnostics as JSON], [diagnostics as text])
  *
  *   rank       of the tensor descriptor whose base pointer the parameter is: its i64 shape, i64
@@ -14,7 +14,9 @@
  *   buffer     (name, address, size, address of the written bytes or 0, is read-only); a written
  *              byte is nonzero if the byte of the buffer holds data; 0: all bytes hold data
  *   map        (buffer, offset, element, swizzle, fill, promotion, sizes, strides, box): the fields
- *              of lilac_tensor_map, the contiguous dimension first
+ *              of lilac_tensor_map, the contiguous dimension first; buffer None: a recipe says it
+ *   recipes    ([(parameter, base, offset, sizes, strides)], grid, parameters): the fields of
+ *              lilac_launch_maps as the metadata contain them, [[factor, parameter, …], …] for a sum
  *
  * lilac/simulator.py checks the NumPy arrays and keeps their memory alive.
  */
@@ -199,6 +201,7 @@ typedef struct launch {
     lilac_sim_launch sim;
     lilac_sim_buffer *buffers;
     lilac_tensor_map *maps;
+    launch_recipes recipes;
     uint64_t *arguments;
     lilac_sim_counters counters;
     lilac_text printed;
@@ -260,19 +263,22 @@ static bool read_numbers(uint64_t numbers[LILAC_TENSOR_RANK], PyObject *tuple, P
 
 /* The simulator checks the fields. It refuses a rank above 5 before it reads the arrays. */
 static bool read_map(lilac_tensor_map *map, const launch *self, PyObject *row) {
-    unsigned long long buffer, offset;
+    unsigned long long offset;
     unsigned element, swizzle, fill;
-    PyObject *sizes, *strides, *box;
+    uint64_t buffer;
+    PyObject *in, *sizes, *strides, *box;
     uint64_t byte_strides[LILAC_TENSOR_RANK] = {0}, box_sizes[LILAC_TENSOR_RANK] = {0};
     memset(map, 0, sizeof *map);
-    if (!PyArg_ParseTuple(row, "KKIIIIO!O!O!", &buffer, &offset, &element, &swizzle, &fill,
+    if (!PyArg_ParseTuple(row, "OKIIIIO!O!O!", &in, &offset, &element, &swizzle, &fill,
                           &map->l2_promotion, &PyTuple_Type, &sizes, &PyTuple_Type, &strides,
                           &PyTuple_Type, &box)) {
         return false;
     }
     const Py_ssize_t rank = PyTuple_Size(sizes);
-    if (!address_of(&map->address, self, buffer, offset) || !read_numbers(map->dims, sizes, rank) ||
-        !read_numbers(byte_strides, strides, rank - 1) || !read_numbers(box_sizes, box, rank)) {
+    if ((in != Py_None &&
+         (!read_word(&buffer, in) || !address_of(&map->address, self, buffer, offset))) ||
+        !read_numbers(map->dims, sizes, rank) || !read_numbers(byte_strides, strides, rank - 1) ||
+        !read_numbers(box_sizes, box, rank)) {
         return false;
     }
     map->element = (lilac_tensor_element)element;
@@ -333,13 +339,13 @@ static PyObject *outcome(launch *self, const program *of, bool completed) {
 }
 
 static PyObject *simulate(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    PyObject *capsule, *values, *buffers, *maps;
+    PyObject *capsule, *values, *buffers, *maps, *recipes;
     launch self = {0};
     unsigned *grid = self.sim.grid;
     unsigned long long limit;
-    if (!PyArg_ParseTuple(arguments, "O(III)O!O!O!IK:simulate", &capsule, &grid[0], &grid[1],
+    if (!PyArg_ParseTuple(arguments, "O(III)O!O!O!O!IK:simulate", &capsule, &grid[0], &grid[1],
                           &grid[2], &PyList_Type, &values, &PyList_Type, &buffers, &PyList_Type,
-                          &maps, &self.sim.threads, &limit))
+                          &maps, &PyTuple_Type, &recipes, &self.sim.threads, &limit))
         return NULL;
     program *of = PyCapsule_GetPointer(capsule, PROGRAM);
     if (of == NULL)
@@ -348,17 +354,21 @@ static PyObject *simulate(PyObject *Py_UNUSED(module), PyObject *arguments) {
     self.sim.instruction_limit = limit;
     self.sim.printed = &self.printed;
     PyObject *result = NULL;
-    if (read_buffers(&self, buffers) && read_maps(&self, maps) && read_arguments(&self, values)) {
+    if (read_buffers(&self, buffers) && read_maps(&self, maps) && read_arguments(&self, values) &&
+        read_recipes(&self.recipes, recipes, of->kernel->parameter_count)) {
         bool completed;
         /* clang-format off */
         Py_BEGIN_ALLOW_THREADS
-        completed = lilac_sim_run(of->context, &self.sim, &self.counters);
+        completed = lilac_launch_maps_make(of->context, self.maps, &self.recipes.launch, of->kernel,
+                                           self.sim.grid, self.arguments) &&
+                    lilac_sim_run(of->context, &self.sim, &self.counters);
         Py_END_ALLOW_THREADS
             /* clang-format on */
             result = outcome(&self, of, completed);
     }
     lilac_heap_free(self.buffers);
     lilac_heap_free(self.maps);
+    launch_recipes_clear(&self.recipes);
     lilac_heap_free(self.arguments);
     lilac_text_clear(&self.printed);
     return result;
@@ -394,7 +404,8 @@ PyMethodDef run_functions[] = {
      "prepare($module, text, file, target, num_warps, num_ctas, num_stages, flags, kernel, /)\n"
      "--\n\n"},
     {"simulate", simulate, METH_VARARGS,
-     "simulate($module, program, grid, arguments, buffers, maps, threads, limit, /)\n--\n\n"},
+     "simulate($module, program, grid, arguments, buffers, maps, recipes, threads, limit, /)\n"
+     "--\n\n"},
     {"encode", encode, METH_VARARGS, "encode($module, type, value, /)\n--\n\n"},
     {NULL, NULL, 0, NULL},
 };

@@ -52,39 +52,112 @@ static void put_parameters(lilac_text *out, const lilac_tile_function *function)
     lilac_text_clear(&type);
 }
 
+/* What a tensor map of blocks of this type has in common with all others. */
+static void put_box(lilac_text *out, const lilac_box *box, const lilac_tile_type *block) {
+    lilac_text_printf(out,
+                      "\"swizzle\": %u, \"elem_size\": %u, \"elem_type\": %u, \"block_size\": [",
+                      lilac_tensor_swizzle_of(box->swizzle_bytes),
+                      lilac_tile_element_bits(block) / 8, lilac_engine_box_element(block));
+    for (uint32_t d = 0; d < box->rank; d++) {
+        lilac_text_printf(out, d == 0 ? "%u" : ", %u", box->sizes[d]);
+    }
+    lilac_text_char(out, ']');
+}
+
+/* Does the launcher make this parameter, a tensor map, from the others? */
+static bool is_made(const lilac_tile_function *function, uint32_t parameter) {
+    return function->parameter_attributes != NULL &&
+           lilac_tile_find(&function->parameter_attributes[parameter], "lilac.launch_map") != NULL;
+}
+
 /* tensordesc_meta: for each descriptor from the host, what its tensor map needs, or null: its parts
  * are passed. Empty: the parts of all are passed. */
 static void put_maps(lilac_text *out, const lilac_tile_function *function) {
     bool any = false, first = true;
     for (uint32_t i = 0; i < function->parameter_count; i++) {
-        any |= function->parameters[i]->type->kind == LILAC_TILE_DESCRIPTOR;
+        any |=
+            function->parameters[i]->type->kind == LILAC_TILE_DESCRIPTOR && !is_made(function, i);
     }
     lilac_text_puts(out, ", \"tensordesc_meta\": [");
     for (uint32_t i = 0; any && i < function->parameter_count; i++) {
         const lilac_tile_attributes *attributes = &function->parameter_attributes[i];
         const bool map = function->parameters[i]->type->kind == LILAC_TILE_DESCRIPTOR;
-        if (!map && lilac_tile_find(attributes, "lilac.descriptor") == NULL) {
+        if ((!map && lilac_tile_find(attributes, "lilac.descriptor") == NULL) ||
+            is_made(function, i)) {
             continue;
         }
         lilac_text_puts(out, first ? "" : ", ");
         first = false;
-        const lilac_tile_type *block = function->parameters[i]->type->element;
         lilac_box box;
-        if (!map || !lilac_engine_box(&box, block)) {
+        if (!map || !lilac_engine_box(&box, function->parameters[i]->type->element)) {
             lilac_text_puts(out, "null");
             continue;
         }
-        lilac_text_printf(out,
-                          "{\"swizzle\": %u, \"elem_size\": %u, \"elem_type\": %u, "
-                          "\"block_size\": [",
-                          lilac_tensor_swizzle_of(box.swizzle_bytes),
-                          lilac_tile_element_bits(block) / 8, lilac_engine_box_element(block));
-        for (uint32_t d = 0; d < box.rank; d++) {
-            lilac_text_printf(out, d == 0 ? "%u" : ", %u", box.sizes[d]);
-        }
-        lilac_text_puts(out, "], \"fp4_padded\": false}");
+        lilac_text_char(out, '{');
+        put_box(out, &box, function->parameters[i]->type->element);
+        lilac_text_puts(out, ", \"fp4_padded\": false}");
     }
     lilac_text_char(out, ']');
+}
+
+/* [[2, 3], [8]]: 2 · parameter 3 + 8. */
+static void put_sum(lilac_text *out, const lilac_launch_sum *sum) {
+    lilac_text_char(out, '[');
+    for (uint32_t i = 0; i < sum->count; i++) {
+        lilac_text_printf(out, "%s[%lld", i > 0 ? ", " : "", (long long)sum->terms[i].factor);
+        for (uint32_t k = 0; k < sum->terms[i].parameter_count; k++) {
+            lilac_text_printf(out, ", %u", sum->terms[i].parameters[k]);
+        }
+        lilac_text_char(out, ']');
+    }
+    lilac_text_char(out, ']');
+}
+
+static void put_sums(lilac_text *out, const char *key, uint32_t count,
+                     const lilac_launch_sum *sums) {
+    lilac_text_printf(out, ", \"%s\": [", key);
+    for (uint32_t i = 0; i < count; i++) {
+        lilac_text_puts(out, i > 0 ? ", " : "");
+        put_sum(out, &sums[i]);
+    }
+    lilac_text_char(out, ']');
+}
+
+/* The tensor maps that the launcher makes, and the conditions of a launch. */
+static void put_launch_maps(lilac_text *out, const lilac_tile_function *function) {
+    lilac_arena *arena = lilac_arena_create();
+    lilac_launch_maps maps;
+    lilac_box box;
+    if (!lilac_launch_maps_get(&maps, arena, function)) {
+        maps.count = 0; /* recorded */
+    }
+    lilac_text_puts(out, ", \"launch_maps\": [");
+    for (uint32_t i = 0; i < maps.count; i++) {
+        const lilac_launch_map *map = &maps.maps[i];
+        const lilac_tile_type *block = function->parameters[map->parameter]->type->element;
+        lilac_text_printf(out,
+                          "%s{\"parameter\": %u, \"base\": %u, \"offset\": ", i > 0 ? ", " : "",
+                          map->parameter, map->base);
+        put_sum(out, &map->offset);
+        put_sums(out, "sizes", map->rank, map->sizes);
+        put_sums(out, "strides", map->rank - 1, map->strides);
+        if (lilac_engine_box(&box, block)) {
+            lilac_text_puts(out, ", ");
+            put_box(out, &box, block);
+        }
+        lilac_text_char(out, '}');
+    }
+    lilac_text_char(out, ']');
+    if (maps.count > 0) {
+        lilac_text_printf(
+            out, ", \"launch_conditions\": {\"grid\": [%u, %u, %u], \"parameters\": [",
+            maps.conditions.grid[0], maps.conditions.grid[1], maps.conditions.grid[2]);
+        for (uint32_t i = 0; i < maps.conditions.parameter_count; i++) {
+            lilac_text_printf(out, i == 0 ? "%u" : ", %u", maps.conditions.parameters[i]);
+        }
+        lilac_text_puts(out, "]}");
+    }
+    lilac_arena_destroy(arena);
 }
 
 static const lilac_simt_kernel *find_kernel(const lilac_simt_module *module, lilac_name name) {
@@ -210,6 +283,7 @@ static void put_kernel(lilac_text *out, const lilac_context *context, lilac_tile
                       target->num_stages, target->arch->warp_size, target->num_ctas, scratch,
                       scratch > 0 ? 128u : 1u);
     put_maps(out, function);
+    put_launch_maps(out, function);
     put_parameters(out, function);
     put_conversions(out, context, function, target);
     put_accesses(out, context, function, target);

@@ -307,17 +307,26 @@ static bool is_only_read(const description *x) {
 
 /* ---- the program -------------------------------------------------------------------------------- */
 
+/* A name for the map of the tensor behind this pointer, as parameter number `index`. */
+static lilac_name map_name(lilac_tile_module *module, lilac_name base, uint32_t index) {
+    lilac_text text = {0};
+    lilac_text_printf(&text, "%s_map%u", base != NULL ? base : "", index);
+    const lilac_name name = lilac_intern(module->context, lilac_text_get(&text), text.length);
+    lilac_text_clear(&text);
+    return name;
+}
+
 static lilac_tile_value *add_map(description *x, const described *d) {
     lilac_tile_function *f = x->function;
     const uint32_t count = f->parameter_count;
+    const lilac_name name = map_name(x->module, d->tile.base->name, count);
     lilac_tile_attributes *attributes =
         lilac_arena_array(x->module->arena, lilac_tile_attributes, count + 1);
     for (uint32_t i = 0; i < count && f->parameter_attributes != NULL; i++) {
         attributes[i] = f->parameter_attributes[i];
     }
-    lilac_tile_value *map = lilac_tile_add_argument(x->module, f->body->first,
-                                                    lilac_tile_descriptor(x->module, d->block),
-                                                    d->tile.base->name, f->location);
+    lilac_tile_value *map = lilac_tile_add_argument(
+        x->module, f->body->first, lilac_tile_descriptor(x->module, d->block), name, f->location);
     f->parameters = f->body->first->arguments;
     f->parameter_attributes = attributes;
     f->parameter_count = f->body->first->argument_count;

@@ -71,7 +71,7 @@ enum {
 };
 
 /* CUlaunchAttribute and its kinds. */
-enum { CUDA_LAUNCH_CLUSTER_SIZE = 4, CUDA_LAUNCH_CLUSTER_POLICY = 5 };
+enum { CUDA_LAUNCH_COOPERATIVE = 2, CUDA_LAUNCH_CLUSTER_SIZE = 4, CUDA_LAUNCH_CLUSTER_POLICY = 5 };
 enum { CUDA_CLUSTER_POLICY_SPREAD = 1 };
 
 typedef struct cuda_launch_attribute {
@@ -81,6 +81,7 @@ typedef struct cuda_launch_attribute {
         char bytes[64];
         unsigned cluster[3];
         int policy;
+        int cooperative;
     } value;
 } cuda_launch_attribute;
 
@@ -148,6 +149,9 @@ bool lilac_gpu_check(lilac_gpu *gpu, lilac_context *context, int result, const c
 bool lilac_gpu_enter(lilac_gpu *gpu, lilac_context *context);
 void lilac_gpu_leave(lilac_gpu *gpu);
 
+/* The driver's result of encoding a map within its limits. */
+int lilac_gpu_encode_map(const cuda_api *api, const lilac_tensor_map *map,
+                         cuda_tensor_map *encoded);
 /* Encodes the launch's tensor maps into kernel->maps. False: `tensor-map`, `cuda-error`. */
 bool lilac_gpu_encode_maps(lilac_gpu_kernel *kernel, lilac_context *context,
                            const lilac_gpu_launch *launch);

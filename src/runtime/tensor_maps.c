@@ -7,17 +7,22 @@ static int promotion_of(uint32_t bytes) {
     return bytes == 0 ? 0 : bytes == 64 ? 1 : bytes == 128 ? 2 : 3;
 }
 
+int lilac_gpu_encode_map(const cuda_api *api, const lilac_tensor_map *map,
+                         cuda_tensor_map *encoded) {
+    enum { NO_INTERLEAVE };
+    return api->tensor_map_encode(encoded->bytes, map->element, map->rank,
+                                  (void *)(uintptr_t)map->address, map->dims, map->strides,
+                                  map->box, map->element_strides, NO_INTERLEAVE, map->swizzle,
+                                  promotion_of(map->l2_promotion), map->fill);
+}
+
 static bool encode(lilac_gpu_kernel *kernel, lilac_context *context, uint32_t parameter,
                    const lilac_tensor_map *map, cuda_tensor_map *encoded) {
     const char *name = kernel->program.parameters[parameter].name;
-    enum { NO_INTERLEAVE };
     if (!lilac_tensor_map_check(context, map, name)) {
         return false;
     }
-    const int result = kernel->gpu->api->tensor_map_encode(
-        encoded->bytes, map->element, map->rank, (void *)(uintptr_t)map->address, map->dims,
-        map->strides, map->box, map->element_strides, NO_INTERLEAVE, map->swizzle,
-        promotion_of(map->l2_promotion), map->fill);
+    const int result = lilac_gpu_encode_map(kernel->gpu->api, map, encoded);
     return lilac_gpu_check(kernel->gpu, context, result,
                            "kernel '%s': the tensor map of parameter %u, '%s', cannot be encoded",
                            kernel->program.name, parameter, name);

@@ -69,6 +69,30 @@ TILE = """module {
 }
 """
 
+# Sums of rows, by a product with ones.
+SUMS = """module {
+  tt.func public @sums(%x: !tt.ptr<f16>, %o: !tt.ptr<f32>, %m: i32, %k: i32, %pitch: i64,
+                       %d: !tt.tensordesc<tensor<64x32xf16>>)
+      attributes {lilac.launch_conditions = array<i64: 8, 1, 1, 2, 3>} {
+    %zero = arith.constant dense<0.0> : tensor<64x16xf32>
+    %ones = arith.constant dense<1.0> : tensor<32x16xf16>
+    %c0 = arith.constant 0 : i32
+    %step = arith.constant 32 : i32
+    %sums = scf.for %i = %c0 to %k step %step iter_args(%c = %zero) -> (tensor<64x16xf32>)  : i32 {
+      %v = tt.descriptor_load %d[%c0, %i] : !tt.tensordesc<tensor<64x32xf16>> -> tensor<64x32xf16>
+      %s = tt.dot %v, %ones, %c : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32>
+      scf.yield %s : tensor<64x16xf32>
+    }
+    %flat = tt.reshape %sums : tensor<64x16xf32> -> tensor<1024xf32>
+    %i = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32>
+    %p = tt.splat %o : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+    %q = tt.addptr %p, %i : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+    tt.store %q, %flat : tensor<1024x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+
 # Block 0 waits for block 1, whose data it triples.
 PRODUCER_CONSUMER = """module {
   tt.func public @pc(%flag: !tt.ptr<i32>, %data: !tt.ptr<i32>, %o: !tt.ptr<i32>) {
@@ -460,6 +484,57 @@ class Descriptors(RunTest):
                          ["d", "d_shape0", "d_shape1", "d_stride0", "d_stride1", "d_nan", "o", "y", "x"])
         self.assertEqual([row.get("descriptor") for row in parameters[:2]],
                          ["!tt.tensordesc<tensor<8x16xi32>>", None])
+
+
+class LaunchMaps(RunTest):
+    """Tensor maps that the launcher makes: the module has passed the passes on tile IR, behind which the parameter
+    of a descriptor is a tensor map, and an attribute says how it is made."""
+
+    RECIPE = ("{lilac.launch_map = {base = 0 : i32, offset = [array<i64: 8>], sizes = [[array<i64: 1, 2>], "
+              "[array<i64: 1, 3>]], strides = [[array<i64: 1, 4>]]}}")
+
+    def sums(self, *words, status=DONE, grid=1):
+        """o = Σ of m rows of x, k elements each from element 8 on, `pitch` elements apart: a product with ones."""
+        self.write("sums.ttir", SUMS)
+        text = self.lilac("compile", "sums.ttir", "--emit", "ttgir").stdout
+        parameter = "%d: !tt.tensordesc<tensor<64x32xf16>>"
+        self.assertEqual(text.count(parameter + " loc"), 1)
+        return self.run_text(text.replace(parameter, f"{parameter} {self.RECIPE}"), "--arg", "x=@x.npy", "--arg",
+                             "o=zeros:f32:64x16", *words, "--save", "o=o.npy", status=status, grid=grid)
+
+    def setUp(self):
+        super().setUp()
+        npy.write(self.path("x.npy"), "f2", [i % 7 for i in range(60 * 48)], (60, 48))
+
+    def test_made_from_the_other_arguments(self):
+        self.sums("--arg", "m=50", "--arg", "k=36", "--arg", "pitch=48")
+        wanted = [sum((48 * i + 8 + j) % 7 for j in range(36)) if i < 50 else 0 for i in range(64) for _ in range(16)]
+        self.assertEqual(npy.read(self.path("o.npy"))[0], wanted)
+
+    def test_conditions(self):
+        good = {"m": 50, "k": 36, "pitch": 48}
+        for change, id, words in [
+                ({"m": -1}, "launch-condition", "parameter 2, 'm', is -1"),
+                ({"k": (1 << 30) + 1}, "launch-condition", "parameter 3, 'k', is 1073741825"),
+                ({"m": 0}, "tensor-map", "tensor map 'd': dimension 1 has 0 elements"),
+                ({"pitch": 44}, "tensor-map", "the stride of dimension 1 is 88 bytes"),
+                ({"pitch": -48}, "tensor-map", "the stride is negative")]:
+            with self.subTest(change=change):
+                values = [word for name, value in {**good, **change}.items() for word in ("--arg", f"{name}={value}")]
+                done = self.sums(*values, status=REFUSED)
+                self.assertIn(words, done.stderr)
+                self.assertIn(f"[{id}]", done.stderr)
+        done = self.sums("--arg", "m=1", "--arg", "k=1", "--arg", "pitch=48", grid=9, status=REFUSED)
+        self.assertIn("the grid is 9 along x", done.stderr)
+
+    def test_no_argument(self):
+        done = self.sums("--arg", "m=1", "--arg", "k=1", "--arg", "pitch=48", "--arg", "d=same:x", status=REFUSED)
+        self.assertIn("'d' is a tensor map that the launcher makes from the other arguments", done.stderr)
+
+    def test_malformed(self):
+        self.RECIPE = self.RECIPE.replace("base = 0", "base = 2")
+        done = self.sums("--arg", "m=1", "--arg", "k=1", "--arg", "pitch=48", status=REFUSED)
+        self.assertIn("[launch-map]", done.stderr)
 
 
 class OnGpu(RunTest):

@@ -98,7 +98,7 @@ static rings run(const tile_case *c) {
     lilac_context *context = lilac_context_create();
     const uint32_t source = lilac_source_add(context, "depth", text.bytes, text.length);
     lilac_tile_module *module = lilac_tile_read(context, source);
-    const lilac_target target = {lilac_arch_find("sm_90a"), c->warps, 1, c->stages};
+    const lilac_target target = {lilac_arch_find("sm_90a"), c->warps, 1, c->stages, false};
     rings found = {0, 0};
     bool changed;
     if (module == NULL || !lilac_tile_verify(module, false) ||

@@ -263,7 +263,7 @@ static void look_at(void *data, lilac_tile_op *op) {
 
 static void run_pass(lilac_tile_module *module, const void *data) {
     pass_run *run = *(pass_run *const *)data;
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, run->c->stages};
+    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, run->c->stages, false};
     assert_true(lilac_engine_pipeline_loops(module, &target, &run->changed));
     if (!lilac_tile_verify(module, true)) {
         print_diagnostics(module->context);

@@ -1,5 +1,6 @@
 """lilac.run: kernels on the simulator, on NumPy arrays; arguments, results, findings, traps."""
 
+import json
 import os
 import pathlib
 import pickle
@@ -463,3 +464,83 @@ tt.func public @copy(%d: !tt.tensordesc<tensor<64x64xf16>>, %e: !tt.tensordesc<t
     both = lilac.run(tile, 2, d, e).counters["access_bits"]
     assert both["128"] > first["128"] and both["16"] > 0
     numpy.testing.assert_array_equal(e, d)
+
+
+# ---- tensor maps that the launcher makes --------------------------------------------------------
+
+SUMS = """
+tt.func public @sums(%x: !tt.ptr<f16>, %o: !tt.ptr<f32>, %m: i32, %k: i32, %pitch: i64,
+                     %d: !tt.tensordesc<tensor<64x32xf16>>) {
+  %zero = arith.constant dense<0.0> : tensor<64x16xf32>
+  %ones = arith.constant dense<1.0> : tensor<32x16xf16>
+  %c0 = arith.constant 0 : i32
+  %step = arith.constant 32 : i32
+  %sums = scf.for %i = %c0 to %k step %step iter_args(%c = %zero) -> (tensor<64x16xf32>)  : i32 {
+    %v = tt.descriptor_load %d[%c0, %i] : !tt.tensordesc<tensor<64x32xf16>> -> tensor<64x32xf16>
+    %s = tt.dot %v, %ones, %c : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32>
+    scf.yield %s : tensor<64x16xf32>
+  }
+  %flat = tt.reshape %sums : tensor<64x16xf32> -> tensor<1024xf32>
+  %i = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32>
+  %p = tt.splat %o : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+  %q = tt.addptr %p, %i : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+  tt.store %q, %flat : tensor<1024x!tt.ptr<f32>>
+  tt.return
+}
+"""
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The metadata say that the launcher makes the map %d: m rows of k elements, `pitch` apart, from element 8 on."""
+    from lilac import simulator
+
+    def prepare(*arguments):
+        program, metadata, parameters = prepared(*arguments)
+        facts = json.loads(metadata)
+        facts["launch_maps"] = [{**facts["tensordesc_meta"].pop(), "parameter": 5, "base": 0, "offset": [[8]],
+                                 "sizes": [[[1, 2]], [[1, 3]]], "strides": [[[1, 4]]]}]
+        facts["launch_conditions"] = {"grid": [8, 1, 1], "parameters": [2, 3]}
+        return program, json.dumps(facts), parameters
+
+    prepared = simulator._core.prepare
+    monkeypatch.setattr(simulator._core, "prepare", prepare)
+
+
+def test_launcher_makes_maps(made):
+    x = numpy.random.default_rng(1).integers(-2, 3, (60, 48)).astype("float16")
+    o = numpy.full((64, 16), -1, dtype="float32")
+    done = lilac.run(lilac.compile(SUMS, launch_maps=True), 1, x, o, 50, 36, 48)
+    expected = numpy.zeros((64, 16), dtype="float32")
+    expected[:50] = x[:50, 8:44].astype("float32").sum(1)[:, None]
+    numpy.testing.assert_array_equal(o, expected)
+    assert done.findings == () and done.counters["bulk_copies"] == 2
+    lilac.run(SUMS, 1, x=x[1:], o=o, m=2, k=4, pitch=48)  # a pointer into an array, and named arguments
+    numpy.testing.assert_array_equal(o[:3, 0], [*x[1:3, 8:12].astype("float32").sum(1), 0])
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"m": -1}, r"parameter 2, 'm', is -1.*\[launch-condition\]"),
+    ({"k": (1 << 30) + 1}, r"parameter 3, 'k', is 1073741825"),
+    ({"grid": 9}, r"the grid is 9 along x"),
+    ({"m": 0}, r"tensor map 'd': dimension 1 has 0 elements.*\[tensor-map\]"),
+    ({"pitch": 44}, r"the stride of dimension 1 is 88 bytes; a multiple of 16"),
+    ({"pitch": -48}, r"the stride is negative"),
+    ({"x": numpy.zeros((60, 48), "float16").reshape(-1)[1:]}, r"the address is 0x\w+; a multiple of 16"),
+])
+def test_maps_that_the_launcher_cannot_make(made, change, message):
+    values = {"x": numpy.zeros((60, 48), "float16"), "o": numpy.zeros((64, 16), "float32"), "m": 50, "k": 36,
+              "pitch": 48, "grid": 1, **change}
+    # In memory that another array shares, an array may begin anywhere.
+    whole = values["x"].base if values["x"].base is not None else None
+    grid = values.pop("grid")
+    with pytest.raises(lilac.SimulationError, match=message):
+        lilac.run(SUMS, grid, values if whole is None else {**values, "o": whole.view("float32")})
+
+
+def test_made_maps_are_no_arguments(made):
+    arguments = numpy.zeros((60, 48), "float16"), numpy.zeros((64, 16), "float32"), 1, 1, 48
+    with pytest.raises(TypeError, match="'d' is a tensor map that the launcher makes from the other arguments"):
+        lilac.run(SUMS, 1, *arguments, d=arguments[0])
+    with pytest.raises(TypeError, match="sums has 5 parameters"):
+        lilac.run(SUMS, 1, *arguments, arguments[0])

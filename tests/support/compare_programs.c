@@ -380,7 +380,7 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
     lilac_options options;
     lilac_options_init(&options);
     options.target = (lilac_target){device_of(p), p->warps, p->blocks != 0 ? p->blocks : 1,
-                                    p->stages != 0 ? p->stages : 1};
+                                    p->stages != 0 ? p->stages : 1, false};
     options.verify = true;
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
     options.stop_at =

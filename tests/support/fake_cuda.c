@@ -365,6 +365,11 @@ EXPORT int cuCtxPushCurrent_v2(context *pushed) {
     return 0;
 }
 
+EXPORT int cuCtxGetCurrent(context **found) {
+    *found = current();
+    return ruled("cuCtxGetCurrent");
+}
+
 EXPORT int cuCtxPopCurrent_v2(context **popped) {
     if (fake.depth == 0) {
         return INVALID_CONTEXT;

@@ -48,7 +48,7 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
+static inline int end(void **state) {
     (void)state;
     assert_nothing_said();
     assert_int_equal(fake.alive(), 0);
@@ -70,7 +70,7 @@ typedef struct machine {
     lilac_gpu *gpu;
 } machine;
 
-static machine open_machine(const char *rules) {
+static inline machine open_machine(const char *rules) {
     machine made = {.cuda = open_cuda(rules)};
     made.gpu = lilac_gpu_open(made.cuda, context, 0, LILAC_GPU_OWN);
     assert_nothing_said();
@@ -78,7 +78,7 @@ static machine open_machine(const char *rules) {
     return made;
 }
 
-static void close_machine(machine *used) {
+static inline void close_machine(machine *used) {
     lilac_gpu_close(used->gpu);
     lilac_cuda_close(used->cuda);
 }

@@ -9,7 +9,7 @@
 static lilac_context *context;
 
 /* The text of the only recorded error, with its notes. Removes the error from the context. */
-static const char *said(const char *id) {
+static inline const char *said(const char *id) {
     static char text[8192];
     lilac_text printed = {0};
     const lilac_diagnostic *first = lilac_diagnostics(context);
@@ -29,7 +29,7 @@ static void assert_says(const char *text, const char *part) {
     }
 }
 
-static void assert_silent(const char *text, const char *part) {
+static inline void assert_silent(const char *text, const char *part) {
     if (strstr(text, part) != NULL) {
         fail_msg("'%s' is in:\n%s", part, text);
     }

@@ -249,6 +249,12 @@ static bool bind_argument(bound_arguments *arguments, lilac_context *context, co
     }
     binding.name = (uint32_t)found;
     bound_name *name = &arguments->names[found];
+    if (kernel->parameters[found].made) {
+        return argument_refuse(&binding, 0, "argument-type",
+                               "'%s' is a tensor map that the launcher makes from the other "
+                               "arguments",
+                               name->name);
+    }
     if (name->bound) {
         return argument_refuse(&binding, 0, "duplicate-argument",
                                "'%s' has been given a value before", name->name);
@@ -315,6 +321,9 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
         arguments->names[i] =
             (bound_name){.name = signature->parameters[i].name, .target.buffer = POINTER_NULL};
     }
+    if (signature->malformed) {
+        return false;
+    }
     bool good = true;
     for (uint32_t i = 0; i < given->count; i++) {
         good &= bind_argument(arguments, context, given->list[i], i + 1);
@@ -323,6 +332,7 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
         good &= bind_buffer(arguments, context, buffers->list[i], i + 1);
     }
     descriptors_find(arguments);
+    tensor_maps_add_made(arguments);
     for (uint32_t i = 0; i < count; i++) {
         if (!arguments->names[i].bound) {
             refuse_missing(arguments, context, i);

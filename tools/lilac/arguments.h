@@ -49,6 +49,8 @@ bool tensor_map_is(const char *value);
 bool tensor_map_bind(const value_binding *binding);
 /* Binds a buffer to a parameter that is a descriptor: its map has the buffer as tensor. */
 bool tensor_map_bind_buffer(const value_binding *binding, const kernel_parameter *parameter);
+/* Adds the maps that the launcher makes, which no value is bound to. */
+void tensor_maps_add_made(bound_arguments *arguments);
 /* Finds the buffers that the maps name, when all names are bound. */
 bool tensor_maps_resolve(bound_arguments *arguments);
 /* Sets the addresses of the maps' buffers. */

@@ -224,6 +224,9 @@ bool arguments_bind(bound_arguments *arguments, lilac_context *context,
 void arguments_clear(bound_arguments *arguments);
 /* Sets the pointers, among the arguments and in buffers, for buffers at these addresses. */
 void arguments_place(bound_arguments *arguments, const uint64_t *addresses);
+/* Makes the tensor maps that the launcher makes, when the pointers are set. False: recorded. */
+bool arguments_make_maps(bound_arguments *arguments, lilac_context *context,
+                         const lilac_simt_kernel *kernel, const uint32_t grid[3]);
 /* The index of that name, or -1. */
 int32_t arguments_find(const bound_arguments *arguments, const char *name, size_t length);
 /* The memory that a name points to, up to the end of its buffer, as an array of the name's element

@@ -98,7 +98,9 @@ bool gpu_load(gpu_launch *gpu, prepared_launch *prepared, const gpu_options *opt
                                      .tensor_maps = arguments->maps,
                                      .tensor_map_count = arguments->map_count};
     memcpy(gpu->launch.grid, prepared->request->blocks, sizeof gpu->launch.grid);
-    return copy_buffers(gpu, prepared);
+    return copy_buffers(gpu, prepared) &&
+           arguments_make_maps(&prepared->arguments, prepared->context, prepared->kernel,
+                               gpu->launch.grid);
 }
 
 bool gpu_fetch(gpu_launch *gpu, prepared_launch *prepared) {

@@ -323,8 +323,8 @@ int target_options_apply(const subcommand *command, const target_options *target
     if (target->num_stages == 0) {
         return usage_error(command, "--num-stages: a pipeline has at least one stage");
     }
-    options->target = (lilac_target){arch, warps ? target->num_warps : 0,
-                                     ctas ? target->num_ctas : 0, target->num_stages,
-                                     target->launch_maps};
+    options->target =
+        (lilac_target){arch, warps ? target->num_warps : 0, ctas ? target->num_ctas : 0,
+                       target->num_stages, target->launch_maps};
     return -1;
 }

@@ -275,9 +275,11 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
         .buffer_count = arguments->buffer_count,
         .profile = request->profile ? &outcome.profile : NULL,
     };
-    const int status = simulate(request, prepared, &launch, &outcome.counters)
-                           ? report(request, prepared, &outcome)
-                           : STATUS_REFUSED;
+    const int status =
+        arguments_make_maps(&prepared->arguments, prepared->context, prepared->kernel, blocks) &&
+                simulate(request, prepared, &launch, &outcome.counters)
+            ? report(request, prepared, &outcome)
+            : STATUS_REFUSED;
     lilac_sim_profile_clear(&outcome.profile);
     return status;
 }

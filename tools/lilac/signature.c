@@ -6,6 +6,7 @@
 #include "signature.h"
 
 #include <lilac/base.h>
+#include <lilac/driver.h>
 #include <lilac/engine.h>
 
 #include <string.h>
@@ -110,10 +111,16 @@ kernel_signature signature_of_function(lilac_context *context,
         parts += parameters[i].descriptor_rank > 0 ? 2 * parameters[i].descriptor_rank + 1 : 0;
         set_tile_kind(&parameters[i], value->type);
     }
-    return (kernel_signature){.name = function->name,
-                              .position = function->position,
-                              .count = function->parameter_count,
-                              .parameters = parameters};
+    kernel_signature signature = {.name = function->name,
+                                  .position = function->position,
+                                  .count = function->parameter_count,
+                                  .parameters = parameters};
+    signature.malformed =
+        !lilac_launch_maps_get(&signature.launch_maps, lilac_context_arena(context), function);
+    for (uint32_t i = 0; i < signature.launch_maps.count; i++) {
+        parameters[signature.launch_maps.maps[i].parameter].made = true;
+    }
+    return signature;
 }
 
 /* ---- SIMT IR ----------------------------------------------------------------------------- */

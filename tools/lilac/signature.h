@@ -22,7 +22,8 @@ typedef struct kernel_parameter {
     lilac_scalar scalar; /* of the number, or what the pointer points to */
     int64_t divisor;     /* the kernel is compiled for multiples of it; 1: for every value */
     lilac_tensor_map
-        map; /* of a descriptor that is a tensor map: its box and swizzle; rank 0: none */
+        map;   /* of a descriptor that is a tensor map: its box and swizzle; rank 0: none */
+    bool made; /* a tensor map that the launcher makes from the other arguments */
     uint32_t descriptor_rank; /* of the tensor descriptor whose base pointer it is; 0: of none. Its
                                  shape, strides and padding are the next parameters */
     lilac_position position;
@@ -33,6 +34,8 @@ typedef struct kernel_signature {
     lilac_position position;
     uint32_t count;
     const kernel_parameter *parameters;
+    lilac_launch_maps launch_maps;
+    bool malformed; /* its launch_maps: recorded */
 } kernel_signature;
 
 /* The signature of a function of tile IR, in the context's arena. */

@@ -17,6 +17,7 @@ struct map_reference {
     value_binding binding;
     size_t begin, end; /* of the buffer's name, in the value */
     bool own;          /* the value is the buffer */
+    bool made;         /* from other arguments; there is no buffer */
     uint32_t rank;     /* of the box */
     uint32_t buffer;   /* of arguments->buffers; known when all names are bound */
 };
@@ -134,7 +135,7 @@ bool tensor_map_bind_buffer(const value_binding *binding, const kernel_parameter
 
 /* ---- the tensor -------------------------------------------------------------------------- */
 
-static bool find_element(lilac_scalar scalar, const npy *array, lilac_tensor_element *element) {
+static bool find_element(lilac_scalar scalar, lilac_tensor_element *element) {
     static const struct {
         lilac_scalar scalar;
         lilac_tensor_element element;
@@ -151,12 +152,12 @@ static bool find_element(lilac_scalar scalar, const npy *array, lilac_tensor_ele
         }
     }
     *element = LILAC_TENSOR_U8; /* 8-bit floats and i1, by their bits */
-    return array->bytes == 1;
+    return lilac_scalar_bits(scalar) <= 8;
 }
 
 static bool describe(const map_reference *r, lilac_tensor_map *map, const bound_name *named,
                      const npy *array) {
-    if (!find_element(named->scalar, array, &map->element)) {
+    if (!find_element(named->scalar, &map->element)) {
         return argument_refuse(&r->binding, r->begin, "argument-type",
                                "a tensor map has no element type for %s",
                                lilac_scalar_name(named->scalar));
@@ -178,35 +179,59 @@ static bool describe(const map_reference *r, lilac_tensor_map *map, const bound_
     return true;
 }
 
+void tensor_maps_add_made(bound_arguments *arguments) {
+    const lilac_launch_maps *made = &arguments->signature.launch_maps;
+    for (uint32_t i = 0; i < made->count; i++) {
+        const uint32_t parameter = made->maps[i].parameter;
+        const kernel_parameter *described = &arguments->signature.parameters[parameter];
+        lilac_tensor_map map = described->map;
+        (void)find_element(described->scalar, &map.element); /* a box has one */
+        add_map(arguments, &map,
+                &(map_reference){.binding.name = parameter, .made = true, .rank = map.rank});
+        arguments->names[parameter].bound = true;
+    }
+}
+
+static bool resolve(bound_arguments *arguments, uint32_t index) {
+    map_reference *r = &arguments->map_references[index];
+    const size_t length = r->end - r->begin;
+    const int32_t found = r->own ? (int32_t)r->binding.name
+                                 : arguments_find(arguments, r->binding.value + r->begin, length);
+    const bound_name *named = found < 0 ? NULL : &arguments->names[found];
+    if (named == NULL || !named->is_pointer) {
+        return argument_misuse(&r->binding, r->begin, "there is no buffer '%.*s'", (int)length,
+                               r->binding.value + r->begin);
+    }
+    if (named->failed) {
+        return true; /* reported */
+    }
+    if (named->target.buffer == POINTER_NULL || named->target.offset != 0) {
+        return argument_misuse(&r->binding, r->begin,
+                               "'%s' does not point to the beginning of a buffer", named->name);
+    }
+    r->buffer = (uint32_t)named->target.buffer;
+    return describe(r, &arguments->maps[index], named, &arguments->contents[r->buffer]);
+}
+
 bool tensor_maps_resolve(bound_arguments *arguments) {
     bool good = true;
     for (uint32_t i = 0; i < arguments->map_count; i++) {
-        map_reference *r = &arguments->map_references[i];
-        const size_t length = r->end - r->begin;
-        const int32_t found = r->own
-                                  ? (int32_t)r->binding.name
-                                  : arguments_find(arguments, r->binding.value + r->begin, length);
-        const bound_name *named = found < 0 ? NULL : &arguments->names[found];
-        if (named == NULL || !named->is_pointer) {
-            good = argument_misuse(&r->binding, r->begin, "there is no buffer '%.*s'", (int)length,
-                                   r->binding.value + r->begin);
-        } else if (!named->failed &&
-                   (named->target.buffer == POINTER_NULL || named->target.offset != 0)) {
-            good = argument_misuse(&r->binding, r->begin,
-                                   "'%s' does not point to the beginning of a buffer", named->name);
-        } else if (!named->failed) {
-            r->buffer = (uint32_t)named->target.buffer;
-            good &=
-                describe(r, &arguments->maps[i], named, &arguments->contents[named->target.buffer]);
-        }
+        good &= arguments->map_references[i].made || resolve(arguments, i);
     }
     return good;
 }
 
 void tensor_maps_place(bound_arguments *arguments, const uint64_t *addresses) {
     for (uint32_t i = 0; i < arguments->map_count; i++) {
-        arguments->maps[i].address = addresses[arguments->map_references[i].buffer];
+        const map_reference *r = &arguments->map_references[i];
+        arguments->maps[i].address = r->made ? 0 : addresses[r->buffer];
     }
+}
+
+bool arguments_make_maps(bound_arguments *arguments, lilac_context *context,
+                         const lilac_simt_kernel *kernel, const uint32_t grid[3]) {
+    return lilac_launch_maps_make(context, arguments->maps, &arguments->signature.launch_maps,
+                                  kernel, grid, arguments->bits);
 }
 
 void tensor_maps_clear(bound_arguments *arguments) {

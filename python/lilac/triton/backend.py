@@ -15,12 +15,17 @@ share none.
 If a kernel is refused and `fallback="triton"`, Triton's stages run on the same module. The fallback also
 covers PTX of lilac that ptxas refuses: it is then assembled immediately, and the stage `cubin` returns the
 result.
+
+A kernel with products is compiled again with tensor maps that the launcher makes (mapped.py), and assembled,
+in a thread beside the ptxas of the plain kernel, which all artifacts are of. What that thread has made is
+part of the metadata; an error in it leaves the plain kernel only.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import threading
 import warnings
 from dataclasses import replace
 from time import perf_counter
@@ -29,7 +34,7 @@ from typing import Any, Optional
 from .. import _core
 from ..compiler import compile
 from ..errors import CompilationError, Diagnostic
-from . import assembler, rows
+from . import assembler, mapped, rows
 from .cubin import resources
 from .options import unsupported
 
@@ -87,6 +92,7 @@ class Compilation:
         self.ptx_of_tile: Any = None  # the PTX of the same run of the compiler
         self.written: Optional[str] = None  # the PTX, where it is lilac's
         self.assembled: Optional[bytes] = None  # the cubin, if ptxas has already run
+        self.second: Optional[SecondKernel] = None  # with tensor maps of the launcher
         self.record: dict[str, Any] = {"compiler": "lilac", "version": _core.version, "seconds": {}}
 
     def put_stages(self, stages: dict[str, Any], language: Any) -> None:
@@ -173,8 +179,9 @@ class Compilation:
             except CompilationError as refusal:
                 self.refused(refusal, metadata)
                 raise
-        self.record["registers"], local = resources(cubin)
-        self.record["spills"] = None if local is None else local // 4
+        self.record["registers"], self.record["spills"] = _registers(cubin)
+        if self.second is not None and src == self.written:
+            self.record.update(self.second.result())
         metadata["lilac"] = self.record
         rows.compiled(metadata)
         self.module = None
@@ -238,12 +245,13 @@ class Compilation:
         ptxas, newest = assembler.ptxas_of(self.base.make_cubin, architecture, self.settings.ptxas, self.settings.key)
         if options.ptx_version is not None:
             ptxas, newest = f"option ptx_version={options.ptx_version}", options.ptx_version
+        words = {"target": target, "num_warps": options.num_warps, "num_ctas": options.num_ctas,
+                 "num_stages": options.num_stages, "fuse": options.enable_fp_fusion,
+                 "flush_subnormals": getattr(options, "enable_reflect_ftz", True),
+                 "line_info": not knobs.compilation.disable_line_info, "newest_ptx": newest,
+                 "file": f"{self.record['name']}.ttir"}
         try:
-            kernel = compile(text, target=target, num_warps=options.num_warps, num_ctas=options.num_ctas,
-                             num_stages=options.num_stages, fuse=options.enable_fp_fusion,
-                             flush_subnormals=getattr(options, "enable_reflect_ftz", True),
-                             line_info=not knobs.compilation.disable_line_info, newest_ptx=newest,
-                             file=f"{self.record['name']}.ttir", tile=True)
+            kernel = compile(text, tile=True, **words)
         except CompilationError as error:
             diagnostics = [replace(one, message=f"{one.message} ({ptxas})") if one.id == "ptx-version" else one
                            for one in error.diagnostics]
@@ -264,7 +272,19 @@ class Compilation:
             metadata["profile_scratch_align"] = said["profile_scratch_align"]
         if hasattr(options, "cluster_dims"):
             metadata["cluster_dims"] = tuple(said["cluster_dims"])
+        if capability >= 90 and self.may_have_maps(text, said):
+            self.second = SecondKernel(self, text, words, metadata)
         return self.adapt(kernel.ptx, said["num_warps"])
+
+    def may_have_maps(self, text: str, said: dict[str, Any]) -> bool:
+        """Whether a second compilation may find tensor maps that the launcher makes, and the launcher may use them: not
+        for clusters and dependent launches, nor where the user replaces a stage's result, nor beside descriptors."""
+        options = self.options
+        replaced = _knobs().compilation.override or getattr(options, "ir_override", None) \
+            or getattr(self.stages["cubin"], "__module__", None) != self.base.__module__
+        return bool(self.settings.launch_maps and "tt.dot" in text and options.num_ctas == 1
+                    and not getattr(options, "launch_pdl", False) and not replaced
+                    and not any("descriptor" in one or "tensordesc" in one["type"] for one in said["parameters"]))
 
     def adapt(self, ptx: str, warps: int) -> str:
         """The PTX for these options and this launcher."""
@@ -294,6 +314,69 @@ class Compilation:
             if name == "ttgir":
                 self.tile = str(result)
         return result
+
+
+class SecondKernel:
+    """The same kernel with tensor maps that the launcher makes, compiled and assembled in a thread."""
+
+    def __init__(self, first: Compilation, text: str, words: dict[str, Any], metadata: dict[str, Any]) -> None:
+        self.first, self.text, self.words = first, text, words
+        self.metadata = dict(metadata)
+        self.made: dict[str, Any] = {}
+        self.ptx: Optional[str] = None
+        self.thread = threading.Thread(target=self.run, name="lilac: kernel with maps")
+        self.thread.start()
+
+    def run(self) -> None:
+        from triton.runtime.errors import PTXASError
+
+        start = perf_counter()
+        try:
+            self.made = self.make()
+        except PTXASError as error:
+            self.made = {"maps_refused": f"ptxas refuses the PTX: {assembler.refusal_of(error)[0]}"}
+        except CompilationError as error:
+            first = error.diagnostics[0]
+            self.made = {"maps_refused": f"{first.message} [{first.id}]"}
+        except Exception as error:
+            self.made = {"maps_refused": f"{type(error).__name__}: {error}"}
+        self.seconds = perf_counter() - start
+
+    def make(self) -> dict[str, Any]:
+        kernel = compile(self.text, launch_maps=True, **self.words)
+        said = kernel.metadata
+        maps = said.get("launch_maps")
+        if not maps:
+            return {}
+        if said["global_scratch_size"] or said["profile_scratch_size"]:
+            return {"maps_refused": "kernels that need scratch memory are launched without maps"}
+        self.ptx = self.first.adapt(kernel.ptx, said["num_warps"])
+        with assembler.held_output():
+            cubin = self.first.stages["cubin"](self.ptx, self.metadata)
+        registers, spills = _registers(cubin)
+        made = {one["parameter"] for one in maps}
+        return {"mapped": {"cubin": mapped.packed(cubin), "name": said["name"], "num_warps": said["num_warps"],
+                           "shared": max(said["shared"], getattr(self.first.options, "min_shared_mem", None) or 0),
+                           "registers": registers, "spills": spills, "launch_maps": maps,
+                           "launch_conditions": said["launch_conditions"],
+                           "parameters": [one["type"] for number, one in enumerate(said["parameters"])
+                                          if number not in made]}}
+
+    def result(self) -> dict[str, Any]:
+        """What the record of the kernel gets, when the thread has ended."""
+        self.thread.join()
+        if self.ptx is not None and _knobs().nvidia.dump_nvptx:
+            print("// -----// PTX of lilac, with tensor maps of the launcher //----- //")
+            print(self.ptx)
+        if self.made:
+            self.first.record["seconds"]["maps"] = self.seconds
+        return self.made
+
+
+def _registers(cubin: Any) -> tuple[Any, Optional[int]]:
+    """Registers of a thread, and 32-bit words of its local memory."""
+    registers, local = resources(cubin)
+    return registers, None if local is None else local // 4
 
 
 def _knobs() -> Any:

@@ -16,10 +16,11 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Optional, Union
 
 from ..explorer import Page, explore
+from . import mapped
 
 FILE_VARIABLE = "LILAC_TRITON_REPORT"
 PARENT_VARIABLE = "LILAC_TRITON_PARENT"  # "pid:file" of the process that will read the rows
@@ -46,13 +47,23 @@ class Row:
     """Bytes of dynamic shared memory of a block."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Of each stage: "front end", "ttir" (Triton's; of Gluon's kernels "ttgir"), "print", "lilac", "triton"
-    (after a refusal), "ptxas"."""
+    (after a refusal), "ptxas"; "maps": of the same kernel with tensor maps of the launcher, beside "ptxas"."""
     compile: Optional[float] = None
     """Seconds inside the library itself, from text to PTX; part of seconds["lilac"]."""
     cached: bool = False
     """It came from the cache on disk; `seconds` are those of when it was compiled."""
     diagnostics: list[dict[str, Any]] = field(default_factory=list)
     """Why lilac refuses it, when it does."""
+    maps: int = 0
+    """Tensor maps that the launcher makes (docs/triton.md); 0: there is only the plain kernel, which `registers`,
+    `spills` and `shared` are of."""
+    maps_refused: str = ""
+    """Why a kernel that could have maps is launched without: its compilation, or the device."""
+    mapped_launches: int = 0
+    """Launches with maps, in this process."""
+    plain_launches: dict[str, int] = field(default_factory=dict)
+    """Launches of a kernel with maps that could not use them, by the reason: "condition" (the kernel is correct for
+    fewer values or blocks), "limit" (of tensor maps: alignment, strides, sizes), "argument" (of another kind)."""
     hash: str = ""
     pid: int = 0
 
@@ -84,6 +95,19 @@ class Row:
             return None
         return explore(text, target=device_name(self.target) if self.target else None, num_warps=self.num_warps,
                        num_ctas=self.num_ctas, num_stages=self.num_stages, file=f"{self.name}.ttir")
+
+    @property
+    def launches(self) -> str:
+        """What the report says about the launches of a kernel with tensor maps of the launcher."""
+        if self.maps_refused:
+            return f"launched without tensor maps: {self.maps_refused}"
+        if not self.maps:
+            return ""
+        without = ", ".join(f"{count} because of a{'n' if why[0] in 'aeiou' else ''} {why}"
+                            for why, count in self.plain_launches.items() if count)
+        launches = f"{self.mapped_launches} launch{'' if self.mapped_launches == 1 else 'es'}"
+        maps = f"{self.maps} tensor map{'' if self.maps == 1 else 's'}"
+        return f"{launches} with {maps} of the launcher" + (f"; without: {without}" if without else "")
 
     @property
     def place(self) -> str:
@@ -173,6 +197,7 @@ class Report:
                      " (times in ms, shared memory in bytes)")
         for row in self.triton + self.refused:
             lines.append(f"  {row.name}: {row.reason}")
+        lines += [f"  {row.name}: {row.launches}" for row in self.rows if row.launches]
         return "\n".join(lines)
 
 
@@ -198,7 +223,9 @@ def _row(metadata: dict[str, Any], cached: bool) -> Row:
                target=getattr(target, "arch", None), num_warps=metadata.get("num_warps"),
                num_ctas=metadata.get("num_ctas"), num_stages=metadata.get("num_stages"), registers=record.get("registers"), spills=record.get("spills"),
                shared=metadata.get("shared"), seconds=dict(record["seconds"]), compile=record.get("compile"),
-               cached=cached, diagnostics=record.get("diagnostics", []), hash=metadata["hash"], pid=os.getpid())
+               cached=cached, diagnostics=record.get("diagnostics", []),
+               maps=len(record.get("mapped", {}).get("launch_maps", ())), maps_refused=record.get("maps_refused", ""),
+               hash=metadata["hash"], pid=os.getpid())
 
 
 def _add(row: Row) -> None:
@@ -290,11 +317,22 @@ def report() -> Report:
         known = rows.get(row.hash)
         if known is None or (known.cached and not row.cached):
             rows[row.hash] = row
-    return Report(list(rows.values()))
+    return Report([_counted(row) for row in rows.values()])
+
+
+def _counted(row: Row) -> Row:
+    """The row with the launches so far."""
+    counts, why = mapped.counts(row.hash)
+    if counts is None:
+        return row
+    launches, *plain = counts
+    return replace(row, mapped_launches=launches, plain_launches=dict(zip(("condition", "limit", "argument"), plain)),
+                   maps_refused=why or row.maps_refused)
 
 
 def reset_report() -> None:
-    """Forgets the rows."""
+    """Forgets the rows, and counts launches from zero."""
+    mapped.reset()
     with _lock:
         _rows.clear()
     parent, file = _parent()

@@ -22,11 +22,12 @@ from typing import Any, Callable, Optional
 
 from .. import _core
 from ..errors import CompilationError
-from . import caches, launch, rows
+from . import caches, launch, mapped, rows
 from .backend import backend_class
 
 VARIABLE = "LILAC_TRITON"
 KNOWN = ((3, 4), (3, 9))  # the oldest and the newest minor version of Triton that this works with
+MAPS_VARIABLE = "LILAC_TRITON_LAUNCH_MAPS"
 TAG_VARIABLE = "TORCH_COMPILE_CACHE_KEY_TAG"
 
 
@@ -40,7 +41,7 @@ def build_key() -> str:
     digest = hashlib.sha256()
     folder = os.path.dirname(os.path.abspath(__file__))
     package = os.path.dirname(folder)
-    files = [_core.__file__, *(os.path.join(package, name) for name in ("compiler.py",))]
+    files = [_core.__file__, *(os.path.join(package, name) for name in ("compiler.py", "tensor_map.py"))]
     files += sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".py"))
     for path in files:
         with open(path, "rb") as file:
@@ -56,11 +57,12 @@ class Settings:
     ptxas: Optional[str]
     profile_scratch: bool  # the launcher passes a pointer for it
     refusal: Callable[..., CompilationError]
+    launch_maps: bool = True  # kernels may have tensor maps that the launcher makes
 
     @functools.cached_property
     def key(self) -> str:
         """Part of every key of a cache."""
-        key = build_key() + ("-or-triton" if self.fallback else "")
+        key = build_key() + ("-or-triton" if self.fallback else "") + ("" if self.launch_maps else "-no-maps")
         return f"{key}-{_file_key(self.ptxas)}" if self.ptxas else key
 
 
@@ -105,16 +107,26 @@ _active: Optional[Settings] = None
 _undo: list[Callable[[], Any]] = []
 
 
-def enable(fallback: Optional[str] = None) -> None:
+_user_maps: Optional[str] = None  # MAPS_VARIABLE before lilac set it, while it has
+
+
+def _allows_maps() -> bool:
+    """Whether the user's environment allows tensor maps of the launcher."""
+    ours = _active is not None and not _active.launch_maps
+    return (_user_maps if ours else os.environ.get(MAPS_VARIABLE)) != "0"
+
+
+def enable(fallback: Optional[str] = None, launch_maps: bool = True) -> None:
     """From now on Triton compiles through lilac, in this process and in those that it starts.
 
     What lilac refuses raises `lilac.CompilationError`; with `fallback="triton"` such kernels are
-    compiled by Triton, with a FallbackWarning each."""
+    compiled by Triton, with a FallbackWarning each. With `launch_maps=False`, or
+    LILAC_TRITON_LAUNCH_MAPS=0 in the environment, no kernel has tensor maps that the launcher makes."""
     if fallback not in (None, "triton"):
         raise ValueError(f'fallback is None or "triton", not {fallback!r}')
     with _lock:
         settings = Settings(fallback == "triton", os.environ.get("LILAC_PTXAS") or None, _version() >= (3, 5),
-                            _refusal_class())
+                            _refusal_class(), bool(launch_maps) and _allows_maps())
         _switch_to(settings)
 
 
@@ -129,10 +141,10 @@ def is_enabled() -> bool:
 
 
 @contextlib.contextmanager
-def enabled(fallback: Optional[str] = None) -> Iterator[None]:
+def enabled(fallback: Optional[str] = None, launch_maps: bool = True) -> Iterator[None]:
     """`enable` for a block; then as it was before."""
     before = _active
-    enable(fallback)
+    enable(fallback, launch_maps)
     try:
         yield
     finally:
@@ -141,7 +153,7 @@ def enabled(fallback: Optional[str] = None) -> Iterator[None]:
 
 
 def _switch_to(settings: Optional[Settings]) -> None:
-    global _active
+    global _active, _user_maps
     if settings is not None and _active is not None and settings.key == _active.key:
         return
     if settings is None and _active is None:
@@ -150,6 +162,7 @@ def _switch_to(settings: Optional[Settings]) -> None:
     while _undo:
         _undo.pop()()
     _active = None
+    _user_maps = os.environ.get(MAPS_VARIABLE)
     if settings is not None:
         try:
             _on(settings)
@@ -175,7 +188,10 @@ def _on(settings: Settings) -> None:
     caches.use(settings.key)
     _undo.append(lambda: caches.use(None))
     _undo.append(launch.install())
+    _undo.append(mapped.install())
     _set(VARIABLE, "fallback" if settings.fallback else "1")
+    if not settings.launch_maps:
+        _set(MAPS_VARIABLE, "0")
     _set(TAG_VARIABLE, _without(os.environ.get(TAG_VARIABLE, ""), settings.key) + settings.key)
     rows.listen_to_children()
 

@@ -1,0 +1,161 @@
+"""Kernels with tensor maps that the launcher makes (docs/triton.md, "Tensor maps of the launcher").
+
+The official artifacts of a kernel (cubin, ptx, ttgir, metadata) are those of the plain kernel, because other
+launchers know its parameters only. The metadata also have `lilac["mapped"]`: the cubin of the same kernel with
+further parameters, and how the launcher makes them from the arguments. Where Triton loads a kernel, this module
+loads the second cubin as well and replaces the launcher by one of C that makes the maps, and that calls
+Triton's launcher for the plain kernel where it cannot.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import functools
+import zlib
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from .. import _core
+from ..errors import Error
+from ..tensor_map import tensor_element
+
+# Characters of MappedLauncher (python/src/launcher.c), by Triton's names of types; and the compiler's names.
+_KINDS = {"i1": "?", "u1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I",
+          "u64": "Q", "fp16": "e", "bf16": "y", "fp32": "f", "f32": "f", "fp64": "d"}
+_TYPES = {"?": "i1", "b": "i8", "h": "i16", "i": "i32", "q": "i64", "B": "i8", "H": "i16", "I": "i32", "Q": "i64",
+          "e": "f16", "y": "bf16", "f": "f32", "d": "f64"}
+_WARP = 32
+
+
+class Counts:
+    """How often the launcher of one kernel on one device launched it."""
+
+    __slots__ = ("values", "why")
+
+    def __init__(self) -> None:
+        self.values = (ctypes.c_uint64 * 4)()
+        """With maps; without, because of a condition, a limit of tensor maps, an argument."""
+        self.why: Optional[str] = None
+        """Why the kernel with maps is not used at all."""
+
+
+_counts: dict[str, list[Counts]] = {}  # by the hash of the kernel
+
+
+def counts(hash: str) -> tuple[Optional[list[int]], Optional[str]]:
+    """The sums over all launchers of a kernel in this process, and why one is not used; None: there is none."""
+    known = _counts.get(hash)
+    if not known:
+        return None, None
+    return [sum(column) for column in zip(*(one.values for one in known))], \
+        next((one.why for one in known if one.why), None)
+
+
+def reset() -> None:
+    """Sets the counters to zero."""
+    for known in _counts.values():
+        for one in known:
+            ctypes.memset(one.values, 0, ctypes.sizeof(one.values))
+
+
+def packed(cubin: bytes) -> str:
+    """Machine code as JSON has it."""
+    return base64.b64encode(zlib.compress(cubin, 1)).decode("ascii")
+
+
+def _characters(types: Any) -> Iterator[str]:
+    for one in types:
+        if isinstance(one, tuple):
+            yield "("
+            yield from _characters(one)
+            yield ")"
+        elif one == "constexpr":
+            yield "x"
+        elif one[:1] == "*":
+            yield "p"
+        elif one in _KINDS:
+            yield _KINDS[one]
+        else:
+            raise Error(f"the launcher does not pass arguments of type {one}")
+
+
+def kinds_of(signature: dict[Any, Any], parameters: list[str]) -> str:
+    """The kinds of a kernel's arguments. Raises Error if they are not those of the kernel's parameters."""
+    kinds = "".join(_characters(signature.values()))
+    passed = [kind for kind in kinds if kind not in "x()"]
+    if len(passed) != len(parameters) or any(
+            not type.startswith("!tt.ptr") if kind == "p" else type != _TYPES[kind]
+            for kind, type in zip(passed, parameters)):
+        raise Error(f"the arguments {kinds} are not those of the kernel's parameters, {', '.join(parameters)}")
+    return kinds
+
+
+def _load(mapped: dict[str, Any]) -> Any:
+    """The function of the kernel with maps on the current device."""
+    from triton.compiler.compiler import max_shared_mem
+    from triton.runtime import driver
+
+    device = driver.active.get_current_device()
+    if mapped["shared"] > max_shared_mem(device):
+        raise Error(f"it needs {mapped['shared']} bytes of shared memory, and the device has {max_shared_mem(device)}")
+    loaded = driver.active.utils.load_binary(mapped["name"], zlib.decompress(base64.b64decode(mapped["cubin"])),
+                                             mapped["shared"], device)
+    if len(loaded) > 4 and mapped["num_warps"] * _WARP > loaded[4]:
+        raise Error(f"it has {mapped['num_warps'] * _WARP} threads, and its registers allow {loaded[4]}")
+    return loaded[1]
+
+
+def launcher_of(plain: Any, signature: dict[Any, Any], mapped: dict[str, Any], cooperative: bool,
+                counts: Counts) -> Any:
+    """The launcher that makes the maps. `plain`: Triton's launcher of the plain kernel."""
+    maps, limits = mapped["launch_maps"], mapped["launch_conditions"]
+    recipes = [(one["parameter"], one["base"], one["offset"], one["sizes"], one["strides"]) for one in maps]
+    boxes = [(tensor_element(one["elem_type"]), one["swizzle"], tuple(one["block_size"][::-1])) for one in maps]
+    return _core.MappedLauncher(plain, _load(mapped), kinds_of(signature, mapped["parameters"]),
+                                (recipes, limits["grid"], limits["parameters"]), boxes, mapped["num_warps"],
+                                mapped["shared"], cooperative, ctypes.addressof(counts.values))
+
+
+def _use_maps(kernel: Any) -> None:
+    """Replaces the launcher of a kernel that Triton has just loaded, if it has a second one with maps."""
+    metadata = kernel.metadata
+    mapped = (getattr(metadata, "lilac", None) or {}).get("mapped")
+    if mapped is None:
+        return
+    name = "_run" if "_run" in vars(kernel) else "run"  # Triton 3.4
+    made = Counts()
+    _counts.setdefault(metadata.hash, []).append(made)
+    try:
+        launcher = launcher_of(vars(kernel)[name], kernel.src.signature, mapped,
+                               bool(getattr(metadata, "launch_cooperative_grid", False)), made)
+    except Exception as problem:  # the plain kernel is complete; the report says why it is the only one
+        made.why = f"{type(problem).__name__}: {problem}"
+        return
+    setattr(kernel, name, launcher)
+
+
+def install() -> Any:
+    """Returns what undoes it. Kernels that are loaded meanwhile keep their launchers."""
+    from triton.compiler.compiler import CompiledKernel
+
+    original = getattr(CompiledKernel, "_init_handles", None)
+    if original is None:  # a version of Triton that loads kernels elsewhere: plain kernels only
+        return lambda: None
+
+    @functools.wraps(original)
+    def _init_handles(self: Any) -> Any:
+        if self.module is not None:
+            return None
+        result = original(self)
+        if self.module is not None:
+            _use_maps(self)
+        return result
+
+    CompiledKernel._init_handles = _init_handles
+
+    def undo() -> None:
+        if CompiledKernel._init_handles is _init_handles:
+            CompiledKernel._init_handles = original
+
+    return undo

@@ -1,0 +1,168 @@
+/* Launches with tensor maps of kernels that another library has loaded (runtime.h).
+ *
+ *     values ─conditions─▶ recipes ─▶ sizes, strides, address ─▶ is it one of the last maps? ─yes─▶ copy
+ *                                                                └─no─▶ the driver encodes it, kept */
+#include "cuda.h"
+
+#include <string.h>
+
+enum { KEPT = 8 /* maps of one parameter */ };
+
+/* What the arguments of a launch say about a map. */
+typedef struct map_key {
+    uint64_t address, dims[LILAC_TENSOR_RANK], strides[LILAC_TENSOR_RANK - 1];
+} map_key;
+
+typedef struct kept_maps {
+    uint32_t count, next; /* the entry that a new map replaces */
+    map_key keys[KEPT];
+    uint8_t encoded[KEPT][LILAC_TENSOR_MAP_BYTES];
+} kept_maps;
+
+struct lilac_mapped_kernel {
+    const lilac_cuda *cuda;
+    cuda_function function;
+    uint32_t value_count;
+    uint32_t num_warps, shared_bytes;
+    bool cooperative;
+    lilac_launch_maps recipes;
+    lilac_launch_map copies[LILAC_MAPPED_MAPS];
+    lilac_tensor_map maps[LILAC_MAPPED_MAPS];
+    kept_maps kept[LILAC_MAPPED_MAPS];
+};
+
+static bool are_last(const lilac_mapped_description *d) {
+    const uint32_t count = d->recipes->count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (d->recipes->maps[i].parameter != d->parameter_count - count + i) {
+            return false;
+        }
+    }
+    return true;
+}
+
+lilac_mapped_kernel *lilac_mapped_create(const lilac_cuda *cuda,
+                                         const lilac_mapped_description *d) {
+    const uint32_t count = d->recipes->count;
+    if (count == 0 || count > LILAC_MAPPED_MAPS || d->parameter_count < count ||
+        d->parameter_count - count > LILAC_MAPPED_PARAMETERS || !are_last(d)) {
+        return NULL;
+    }
+    lilac_mapped_kernel *kernel = lilac_heap_grow(NULL, sizeof *kernel);
+    *kernel = (lilac_mapped_kernel){.cuda = cuda,
+                                    .function = d->function,
+                                    .value_count = d->parameter_count - count,
+                                    .num_warps = d->num_warps,
+                                    .shared_bytes = d->shared_bytes,
+                                    .cooperative = d->cooperative,
+                                    .recipes = *d->recipes};
+    memcpy(kernel->copies, d->recipes->maps, count * sizeof *kernel->copies);
+    memcpy(kernel->maps, d->maps, count * sizeof *kernel->maps);
+    kernel->recipes.maps = kernel->copies;
+    return kernel;
+}
+
+void lilac_mapped_destroy(lilac_mapped_kernel *kernel) {
+    lilac_heap_free(kernel);
+}
+
+/* ---- maps --------------------------------------------------------------------------------- */
+
+static map_key key_of(const lilac_tensor_map *map) {
+    map_key key = {.address = map->address};
+    memcpy(key.dims, map->dims, sizeof key.dims);
+    memcpy(key.strides, map->strides, sizeof key.strides);
+    return key;
+}
+
+/* Copies the map of the key, if it is kept. */
+static bool find(const kept_maps *kept, const map_key *key, uint8_t *bytes) {
+    for (uint32_t i = 0; i < kept->count; i++) {
+        if (memcmp(&kept->keys[i], key, sizeof *key) == 0) {
+            memcpy(bytes, kept->encoded[i], LILAC_TENSOR_MAP_BYTES);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool encode(lilac_mapped_kernel *kernel, uint32_t number, const map_key *key,
+                   uint8_t *bytes) {
+    kept_maps *kept = &kernel->kept[number];
+    cuda_tensor_map encoded;
+    if (lilac_gpu_encode_map(&kernel->cuda->api, &kernel->maps[number], &encoded) != 0) {
+        return false;
+    }
+    kept->keys[kept->next] = *key;
+    memcpy(kept->encoded[kept->next], encoded.bytes, LILAC_TENSOR_MAP_BYTES);
+    kept->next = (kept->next + 1) % KEPT;
+    kept->count += kept->count < KEPT;
+    memcpy(bytes, encoded.bytes, LILAC_TENSOR_MAP_BYTES);
+    return true;
+}
+
+lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
+                                          lilac_mapped_launch *launch) {
+    const lilac_launch_maps *recipes = &kernel->recipes;
+    if (!lilac_launch_conditions_check(NULL, &recipes->conditions, launch->grid, launch->values,
+                                       NULL)) {
+        return LILAC_MAPPED_CONDITION;
+    }
+    for (uint32_t i = 0; i < recipes->count; i++) {
+        if (!lilac_launch_map_make(NULL, &kernel->maps[i], &recipes->maps[i], launch->values, "")) {
+            return LILAC_MAPPED_LIMIT;
+        }
+        const map_key key = key_of(&kernel->maps[i]);
+        if (!find(&kernel->kept[i], &key, launch->maps[i]) &&
+            !encode(kernel, i, &key, launch->maps[i])) {
+            return LILAC_MAPPED_LIMIT;
+        }
+    }
+    return LILAC_MAPPED_READY;
+}
+
+/* ---- the launch --------------------------------------------------------------------------- */
+
+int lilac_mapped_run(const lilac_mapped_kernel *kernel, lilac_mapped_launch *launch) {
+    uint64_t no_scratch[2] = {0, 0}; /* global_scratch, profile_scratch */
+    void *places[LILAC_MAPPED_PARAMETERS + LILAC_MAPPED_MAPS + 2], **place = places;
+    for (uint32_t i = 0; i < kernel->value_count; i++) {
+        *place++ = &launch->values[i]; /* the first bytes are those of a narrower parameter */
+    }
+    for (uint32_t i = 0; i < kernel->recipes.count; i++) {
+        *place++ = launch->maps[i];
+    }
+    *place++ = &no_scratch[0];
+    *place++ = &no_scratch[1];
+    cuda_launch_attribute cooperative = {.kind = CUDA_LAUNCH_COOPERATIVE, .value.cooperative = 1};
+    const cuda_launch_config config = {
+        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .block = {32 * kernel->num_warps, 1, 1},
+        .shared_bytes = kernel->shared_bytes,
+        .stream = launch->stream,
+        .attributes = &cooperative,
+        .attribute_count = kernel->cooperative,
+    };
+    return kernel->cuda->api.launch(&config, kernel->function, places, NULL);
+}
+
+bool lilac_cuda_has_context(const lilac_cuda *cuda) {
+    cuda_context context = NULL;
+    return cuda->api.context_get(&context) == 0 && context != NULL;
+}
+
+bool lilac_cuda_device_address(const lilac_cuda *cuda, uint64_t *address) {
+    uint64_t found = 0;
+    if (cuda->api.pointer_attribute(&found, CUDA_POINTER_DEVICE_POINTER, *address) != 0) {
+        return false;
+    }
+    *address = found;
+    return true;
+}
+
+const char *lilac_cuda_words(const lilac_cuda *cuda, int result) {
+    const char *words = NULL;
+    return cuda->api.error_string(result, &words) == 0 && words != NULL
+               ? words
+               : "an error that this driver has no words for";
+}

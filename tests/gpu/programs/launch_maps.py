@@ -1,0 +1,133 @@
+"""Products through pointers, as Triton's tutorial writes them, and one with masks in place of remainders. For each
+case, a line with its name, the largest error, and how many launches had tensor maps of the launcher, or had none. The
+first line says whether the compiler knows such maps.
+
+    python launch_maps.py
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+import lilac
+import lilac.triton
+
+BLOCKS = {"BM": 128, "BN": 128, "BK": 64, "GROUP": 8, "num_warps": 8, "num_stages": 3}
+
+
+@triton.jit
+def tutorial(a, b, c, M, N, K, am, ak, bk, bn, cm, cn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+             GROUP: tl.constexpr):
+    pid = tl.program_id(0)
+    rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    group = pid // (GROUP * columns)
+    size = min(rows - group * GROUP, GROUP)
+    m, n = group * GROUP + pid % (GROUP * columns) % size, pid % (GROUP * columns) // size
+    i, j, k = (m * BM + tl.arange(0, BM)) % M, (n * BN + tl.arange(0, BN)) % N, tl.arange(0, BK)
+    x, y = a + (i[:, None] * am + k[None, :] * ak), b + (k[:, None] * bk + j[None, :] * bn)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for step in range(0, tl.cdiv(K, BK)):
+        p = tl.load(x, mask=k[None, :] < K - step * BK, other=0.0)
+        q = tl.load(y, mask=k[:, None] < K - step * BK, other=0.0)
+        sums = tl.dot(p, q, sums)
+        x += BK * ak
+        y += BK * bk
+    i, j = m * BM + tl.arange(0, BM), n * BN + tl.arange(0, BN)
+    tl.store(c + cm * i[:, None] + cn * j[None, :], sums.to(tl.float16), (i[:, None] < M) & (j[None, :] < N))
+
+
+@triton.jit
+def masked(a, b, c, M, N, K, am, ak, bk, bn, cm, cn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+           GROUP: tl.constexpr):
+    m, n = tl.program_id(0) % tl.cdiv(M, BM), tl.program_id(0) // tl.cdiv(M, BM)
+    i, j, k = m * BM + tl.arange(0, BM), n * BN + tl.arange(0, BN), tl.arange(0, BK)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, K, BK):
+        p = tl.load(a + i[:, None] * am + (at + k[None, :]) * ak, (i[:, None] < M) & (at + k[None, :] < K), 0.0)
+        q = tl.load(b + (at + k[:, None]) * bk + j[None, :] * bn, (at + k[:, None] < K) & (j[None, :] < N), 0.0)
+        sums = tl.dot(p, q, sums)
+    tl.store(c + cm * i[:, None] + cn * j[None, :], sums.to(tl.float16), (i[:, None] < M) & (j[None, :] < N))
+
+
+def matrix(rows, columns, pitch=None, offset=0):
+    """Integers, so that sums are exact."""
+    pitch = columns if pitch is None else pitch
+    storage = torch.randint(-2, 3, (rows * pitch + offset,), device="cuda").half()
+    return torch.as_strided(storage, (rows, columns), (pitch, 1), offset)
+
+
+def launch(kernel, a, b, c, m=None, grid=None):
+    (M, K), N = a.shape, b.shape[1]
+    grid = triton.cdiv(M, BLOCKS["BM"]) * triton.cdiv(N, BLOCKS["BN"]) if grid is None else grid
+    kernel[(grid,)](a, b, c, M if m is None else m, N, K, *a.stride(), *b.stride(), *c.stride(), **BLOCKS)
+
+
+def counts():
+    rows = lilac.triton.report().rows
+    return sum(row.mapped_launches for row in rows), sum(sum(row.plain_launches.values()) for row in rows)
+
+
+def case(name, run):
+    """`run` returns the result and what is expected."""
+    before = counts()
+    result, expected = run()
+    error = (result.double() - expected).abs().max().item() if result.numel() else 0
+    print(name, error, *(now - then for now, then in zip(counts(), before)))
+
+
+def product(kernel, a, b, **words):
+    def run():
+        c = torch.full((a.shape[0], b.shape[1]), 7, device="cuda", dtype=torch.float16)
+        launch(kernel, a, b, c, **words)
+        return c, a.double() @ b.double()
+    return run
+
+
+def nothing(kernel, a, b):
+    """No row, in a grid of one block: nothing is stored."""
+    def run():
+        c = torch.full((a.shape[0], b.shape[1]), 7, device="cuda", dtype=torch.float16)
+        launch(kernel, a, b, c, m=0, grid=1)
+        return c, torch.full_like(c, 7).double()
+    return run
+
+
+def graph(kernel, a, b):
+    """A captured launch, replayed with other contents."""
+    def run():
+        c = torch.zeros((a.shape[0], b.shape[1]), device="cuda", dtype=torch.float16)
+        launch(kernel, a, b, c)
+        torch.cuda.synchronize()
+        captured = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(captured):
+            launch(kernel, a, b, c)
+        a.copy_(matrix(*a.shape))
+        captured.replay()
+        torch.cuda.synchronize()
+        return c, a.double() @ b.double()
+    return run
+
+
+def main():
+    torch.manual_seed(1)
+    print("compiler", "launch_maps" in lilac.compile("tt.func public @k() {\n  tt.return\n}\n").metadata)
+    a, b = matrix(512, 320), matrix(320, 384)
+    for kernel in (tutorial, masked):
+        name = kernel.fn.__name__
+        case(f"{name}", product(kernel, a, b))
+        case(f"{name}-repeated", product(kernel, a, b))
+        case(f"{name}-edges", product(kernel, matrix(496, 304), matrix(304, 368)))
+        case(f"{name}-pitch", product(kernel, matrix(512, 320, 352), matrix(320, 384, 400)))
+        case(f"{name}-odd_pitch", product(kernel, matrix(512, 320, 321), b))
+        case(f"{name}-odd_base", product(kernel, matrix(512, 320, offset=1), b))
+        case(f"{name}-graph", graph(kernel, a, b))
+    case("masked-nothing", nothing(masked, a, b))
+    try:
+        launch(tutorial, a, b, torch.zeros(512, 384, dtype=torch.float16))
+        print("cpu no error")
+    except ValueError:
+        print("cpu ValueError")
+
+
+if __name__ == "__main__":
+    main()

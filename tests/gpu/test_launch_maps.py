@@ -1,0 +1,50 @@
+"""Products through pointers whose tensor maps the launcher makes: right results, with maps where they are possible and
+without where they are not."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = pathlib.Path(__file__).parent / "programs" / "launch_maps.py"
+
+
+def capability():
+    import torch
+
+    return torch.cuda.get_device_capability()
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory, started):
+    if capability() != (9, 0):
+        pytest.skip("the device has no wgmma")
+    made = dict(started) | {"LILAC_TRITON": "1", "TRITON_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
+    done = subprocess.run([sys.executable, PROGRAM], env=made, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = {name: words for name, *words in (line.split() for line in done.stdout.splitlines())}
+    if cases["compiler"] == ["False"]:
+        pytest.skip("this compiler has no tensor maps of the launcher")
+    return cases
+
+
+KERNELS = ("tutorial", "masked")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("case, launches", [("", 1), ("-repeated", 1), ("-edges", 1), ("-pitch", 1), ("-graph", 2)])
+def test_with_maps(cases, kernel, case, launches):
+    error, mapped, plain = cases[kernel + case]
+    assert float(error) == 0 and (int(mapped), int(plain)) == (launches, 0)
+
+
+@pytest.mark.parametrize("kernel, case", [(kernel, case) for kernel in KERNELS for case in ("-odd_pitch", "-odd_base")]
+                         + [("masked", "-nothing")])
+def test_without_maps(cases, kernel, case):
+    error, mapped, plain = cases[kernel + case]
+    assert float(error) == 0 and int(mapped) == 0
+
+
+def test_tensor_of_the_host(cases):
+    assert cases["cpu"] == ["ValueError"]

@@ -1,0 +1,442 @@
+"""Tensor maps that the launcher makes. The compiler's part is replaced: it returns the plain kernel with further
+parameters. The driver's part is a fake one."""
+
+import base64
+import json
+import os
+import re
+import threading
+import zlib
+from types import SimpleNamespace
+
+import fake_gpu
+import kernels
+import pytest
+import standin
+import triton
+import triton.language as tl
+from standin import Pointer
+
+import lilac.triton
+from lilac.compiler import Kernel
+from lilac.triton import backend, mapped
+
+MAPS = [
+    # a, m × k, and b, k × n from its row 1 on, of f16
+    {"base": 0, "offset": [], "sizes": [[[1, 3]], [[1, 5]]], "strides": [[[1, 6]]], "elem_size": 2, "elem_type": 6,
+     "swizzle": 3, "block_size": [128, 64]},
+    {"base": 1, "offset": [[1, 7]], "sizes": [[[1, 5], [-1]], [[1, 4]]], "strides": [[[1, 7]]], "elem_size": 2,
+     "elem_type": 6, "swizzle": 3, "block_size": [64, 64]},
+]
+CONDITIONS = {"grid": [1 << 20, 65535, 65535], "parameters": [3, 4, 5]}
+
+
+@triton.jit
+def product(a, b, c, m, n, k, a_pitch, b_pitch, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    i, j, l = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, k, BK):
+        x = tl.load(a + i[:, None] * a_pitch + (at + l)[None, :], (i[:, None] < m) & (at + l[None, :] < k), 0.0)
+        y = tl.load(b + (at + l)[:, None] * b_pitch + j[None, :], (j[None, :] < n) & (at + l[:, None] < k), 0.0)
+        sums = tl.dot(x, y, sums)
+    tl.store(c + i[:, None] * n + j[None, :], sums, (i[:, None] < m) & (j[None, :] < n))
+
+
+BLOCKS = {"BM": 128, "BN": 64, "BK": 64}
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    yield
+    for name, store in vars(product).items():
+        if name.startswith("device_caches"):
+            store.clear()
+    mapped._counts.clear()
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """What the second compilation returns: `change` may replace its metadata or raise."""
+    state = SimpleNamespace(asked=[], threads=set(), maps=MAPS, change=lambda facts: facts, ptx=lambda text: text)
+
+    def compile(text, launch_maps=False, **words):
+        kernel = original(text, **words)
+        if not launch_maps:
+            return kernel
+        state.asked.append(words)
+        state.threads.add(threading.current_thread())
+        facts, ptx = kernel.metadata, kernel.ptx
+        count = len(facts["parameters"])
+        facts["launch_maps"] = [{**one, "parameter": count + i} for i, one in enumerate(state.maps)]
+        facts["launch_conditions"] = CONDITIONS
+        for i, one in enumerate(state.maps):
+            facts["parameters"].append({"name": f"map{i}", "type": "!tt.tensordesc<tensor<64x64xf16>>"})
+            head, last = re.search(r"\n([^\n]*\.param [^\n]*global_scratch)", ptx).span(1)
+            ptx = f"{ptx[:head]}.param .align 64 .b8 map_{i}[128],\n{ptx[head:]}"
+        return Kernel(state.ptx(ptx), json.dumps(state.change(facts)))
+
+    original = backend.compile
+    monkeypatch.setattr(backend, "compile", compile)
+    return state
+
+
+def warm_up(*pointers, **words):
+    a, b, c = pointers or [Pointer("fp16"), Pointer("fp16"), Pointer("fp32")]
+    return product.warmup(a, b, c, 384, 64, 256, 256, 64, **{**BLOCKS, "grid": (3,), **words})
+
+
+def mapped_of(kernel):
+    return kernel.metadata.lilac.get("mapped")
+
+
+# ---- compiling ----------------------------------------------------------------------------------
+
+def test_compiled_twice(compiler):
+    with lilac.triton.enabled():
+        kernel = warm_up()
+        made = mapped_of(kernel)
+        assert len(compiler.asked) == 1 and threading.main_thread() not in compiler.threads
+        assert [one["parameter"] for one in made["launch_maps"]] == [8, 9]
+        assert made["launch_conditions"] == CONDITIONS
+        assert made["parameters"] == ["!tt.ptr<f16>", "!tt.ptr<f16>", "!tt.ptr<f32>"] + ["i32"] * 5
+        assert zlib.decompress(base64.b64decode(made["cubin"]))[:4] == b"\x7fELF"
+        assert "map_0" not in kernel.asm["ptx"] and kernel.metadata.name == made["name"] == "product"
+        row, = lilac.triton.report().rows
+        assert row.maps == 2 and row.seconds["maps"] > 0 and row.mapped_launches == 0
+        assert "product: 0 launches with 2 tensor maps of the launcher" in str(lilac.triton.report())
+    assert not hasattr(warm_up().metadata, "lilac")
+
+
+def test_from_the_cache_on_disk(compiler):
+    with lilac.triton.enabled():
+        first = mapped_of(warm_up())
+        product.device_caches.clear()
+        lilac.triton.reset_report()
+        assert mapped_of(warm_up()) == first and len(compiler.asked) == 1
+        row, = lilac.triton.report().rows
+        assert row.cached and row.maps == 2
+
+
+@pytest.mark.parametrize("why, words", [
+    ("clusters", {"num_ctas": 2}),
+    ("dependent launches", {"launch_pdl": True}),
+])
+def test_plain_only(compiler, why, words):
+    with lilac.triton.enabled(fallback="triton"):
+        assert mapped_of(warm_up(**words)) is None
+    assert compiler.asked == []
+
+
+def test_no_products_no_second_compilation(compiler):
+    with lilac.triton.enabled():
+        kernels.scale.warmup(Pointer("fp32"), Pointer("fp32"), 4096, 2.0, 1024, grid=(4,))
+    assert compiler.asked == []
+
+
+def test_older_devices(compiler):
+    standin.use(capability=80)
+    with lilac.triton.enabled():
+        warm_up()
+    assert compiler.asked == []
+
+
+def test_overrides(compiler):
+    with triton.knobs.compilation.scope(), lilac.triton.enabled():
+        triton.knobs.compilation.override = True
+        assert mapped_of(warm_up()) is None
+    assert compiler.asked == []
+
+
+def test_switched_off(compiler, monkeypatch):
+    with lilac.triton.enabled(launch_maps=False):
+        assert mapped_of(warm_up()) is None and os.environ["LILAC_TRITON_LAUNCH_MAPS"] == "0"
+        with lilac.triton.enabled():  # again with maps, although this variable is set
+            assert mapped_of(warm_up()) is not None and "LILAC_TRITON_LAUNCH_MAPS" not in os.environ
+        assert mapped_of(warm_up()) is None
+    assert "LILAC_TRITON_LAUNCH_MAPS" not in os.environ and len(compiler.asked) == 1
+    monkeypatch.setenv("LILAC_TRITON_LAUNCH_MAPS", "0")
+    with lilac.triton.enabled():
+        assert mapped_of(warm_up()) is None
+    assert os.environ["LILAC_TRITON_LAUNCH_MAPS"] == "0"
+
+
+def test_no_maps_are_found(compiler):
+    compiler.maps = []
+    with lilac.triton.enabled():
+        kernel = warm_up()
+    assert mapped_of(kernel) is None and "maps" not in kernel.metadata.lilac["seconds"]
+    assert lilac.triton.report().rows[0].launches == ""
+
+
+def refused(facts):
+    raise lilac.CompilationError([lilac.Diagnostic("no", "not today")], "product")
+
+
+def broken(facts):
+    raise ZeroDivisionError("one by zero")
+
+
+@pytest.mark.parametrize("change, ptx, words", [
+    (refused, str, r"not today \[no\]"),
+    (broken, str, "ZeroDivisionError: one by zero"),
+    (dict, lambda ptx: ptx.replace("ret;", "return;"), "ptxas refuses the PTX: "),
+    (lambda facts: {**facts, "global_scratch_size": 128}, str, "kernels that need scratch memory"),
+])
+@pytest.mark.parametrize("fallback", [None, "triton"])
+def test_second_kernel_fails(compiler, capfd, change, ptx, words, fallback):
+    """The plain kernel remains, and the report says why."""
+    compiler.change, compiler.ptx = change, ptx
+    with lilac.triton.enabled(fallback=fallback):
+        kernel = warm_up()
+    assert mapped_of(kernel) is None and kernel.metadata.lilac["compiler"] == "lilac"
+    assert re.search(words, lilac.triton.report().rows[0].maps_refused)
+    assert re.search(f"product: launched without tensor maps: .*{words}", str(lilac.triton.report()))
+    assert capfd.readouterr().out == ""
+
+
+def test_register_limit(compiler):
+    """maxnreg is that of both kernels."""
+    with lilac.triton.enabled():
+        made = mapped_of(warm_up(maxnreg=96))
+    assert made["registers"] <= 96
+
+
+# ---- launching ----------------------------------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    path = fake_gpu.build(str(tmp_path_factory.mktemp("fake")))
+    if path is None:
+        pytest.skip("there is no C compiler for the fake CUDA driver")
+    os.environ["LILAC_LIBCUDA"] = path  # opened once in a process
+    yield path
+    del os.environ["LILAC_LIBCUDA"]
+
+
+class Utils(standin.Utils):
+    """Loads kernels into the fake driver, which reads PTX in place of machine code."""
+
+    def __init__(self, gpu, shared=232448):
+        super().__init__(shared)
+        self.gpu, self.loaded, self.most_threads = gpu, [], 1024
+
+    def load_binary(self, name, kernel, shared, device):
+        assert kernel[:4] == b"\x7fELF"
+        self.loaded.append(name)
+        count = 8 if len(self.loaded) == 1 else 10
+        listed = 3 * [".param .u64 p"] + 5 * [".param .u32 n"] + (count - 8) * [".param .align 64 .b8 m[128]"]
+        module, function = self.gpu.load(name, listed)
+        return module, function, 32, 0, self.most_threads
+
+
+class PlainLauncher:
+    def __init__(self, source, metadata):
+        self.launches = []
+
+    def __call__(self, *arguments):
+        self.launches.append(arguments)
+
+
+@pytest.fixture
+def machine(library, compiler):
+    driver, gpu = standin.use(), fake_gpu.Gpu(library)
+    driver.utils = Utils(gpu)
+    driver.launcher_cls = PlainLauncher
+    addresses = [gpu.memory(1 << 20) for _ in range(3)]
+    state = SimpleNamespace(gpu=gpu, driver=driver, addresses=addresses, compiler=compiler)
+
+    def launch(m=384, n=64, k=256, a_pitch=256, b_pitch=64, grid=(3,), offset=0, a=None, **words):
+        pointers = [Pointer(type, address) for type, address in zip(("fp16", "fp16", "fp32"), addresses)]
+        pointers[0] = Pointer("fp16", addresses[0] + 2 * offset) if a is None else a
+        state.kernel = product[grid](*pointers, m, n, k, a_pitch, b_pitch, **BLOCKS, **words)
+        return state.kernel
+
+    state.launch = launch
+    state.plain = lambda: state.kernel.run.plain.launches
+    with lilac.triton.enabled():
+        yield state
+
+
+def word(value, digits=8):
+    return f"{value & (1 << 4 * digits) - 1:0{digits}x}"
+
+
+def test_parameters(machine):
+    machine.launch()
+    launched, = machine.gpu.launches()
+    a, b, c = machine.addresses
+    made = mapped_of(machine.kernel)
+    assert launched.startswith(f"product grid 3 1 1 block {32 * made['num_warps']} 1 1 shared {made['shared']} on the "
+                               "default stream")
+    values = [word(a, 16), word(b, 16), word(c, 16), *map(word, (384, 64, 256, 256, 64)), word(a, 16),
+              word(b + 2 * 64, 16), word(0, 16), word(0, 16)]
+    assert f"({', '.join(values)})" in launched
+    assert "dimension 0: 256 stride 0 box 64 step 1\n  dimension 1: 384 stride 512 box 128 step 1" in machine.gpu.log
+    assert "dimension 0: 64 stride 0 box 64 step 1\n  dimension 1: 255 stride 128 box 64 step 1" in machine.gpu.log
+    assert "map element 6 interleave 0 swizzle 3 promotion 2 fill 0" in machine.gpu.log
+    assert machine.plain() == []
+    row, = lilac.triton.report().rows
+    assert row.mapped_launches == 1 and set(row.plain_launches.values()) == {0}
+
+
+def test_maps_are_kept(machine):
+    for pitch in (256, 272, 256, 272):
+        machine.launch(a_pitch=pitch)
+    assert len(machine.gpu.launches()) == 4 and machine.gpu.count("cuTensorMapEncodeTiled") == 3
+    for m in [16 * i for i in range(1, 9)] * 2:
+        machine.launch(m=m)
+    assert machine.gpu.count("cuTensorMapEncodeTiled") == 3 + 8
+    machine.launch()  # the last eight are kept
+    assert machine.gpu.count("cuTensorMapEncodeTiled") == 3 + 8 + 1 and machine.plain() == []
+
+
+@pytest.mark.parametrize("reason, change", [
+    ("condition", {"m": -1}),
+    ("condition", {"m": (1 << 30) + 1}),
+    ("condition", {"grid": (3, 65536)}),
+    ("limit", {"m": 0}),
+    ("limit", {"offset": 1}),
+    ("limit", {"a_pitch": 252}),
+    ("argument", {"a": Pointer("fp16", 4096)}),  # of the host: Triton's launcher refuses it
+])
+def test_plain_kernel_where_maps_cannot_be(machine, reason, change):
+    machine.launch(**change)
+    assert machine.gpu.launches() == [] and len(machine.plain()) == 1
+    assert machine.plain()[0][4] == machine.kernel.function
+    row, = [row for row in lilac.triton.report().rows if row.mapped_launches or any(row.plain_launches.values())]
+    assert row.plain_launches == {**dict.fromkeys(("condition", "limit", "argument"), 0), reason: 1}
+    assert re.search(f"launches with 2 tensor maps of the launcher; without: 1 because of an? {reason}",
+                     str(lilac.triton.report()))
+    lilac.triton.reset_report()
+    assert mapped.counts(machine.kernel.hash)[0] == [0, 0, 0, 0]
+
+
+def test_driver_refuses_a_map(machine):
+    machine.gpu.rule("cuTensorMapEncodeTiled=1")
+    machine.launch()
+    assert machine.gpu.launches() == [] and len(machine.plain()) == 1
+
+
+def test_pointers(machine):
+    """As Triton's launcher has them: objects with data_ptr, integers, None; host memory goes to that launcher."""
+    machine.launch()
+    function, packed, run = machine.kernel.function, machine.kernel.packed_metadata, machine.kernel.run
+    a, b, c = machine.addresses
+    run(3, 1, 1, 0, function, packed, None, None, None, a, b, None, 384, 64, 256, 256, 64, 128, 64, 64)
+    assert f"({word(a, 16)}, {word(b, 16)}, {word(0, 16)}, " in machine.gpu.launches()[1]
+    for bad in (Pointer("fp16", 4096), object(), "a", 1.5, -1):
+        run(3, 1, 1, 0, function, packed, None, None, None, bad, b, c, 384, 64, 256, 256, 64, 128, 64, 64)
+        assert machine.plain().pop()[9] is bad
+    for grid in ((0, 1, 1), (3, 1, "1")):
+        run(*grid, 0, function, packed, None, None, None, a, b, c, 384, 64, 256, 256, 64, 128, 64, 64)
+        assert machine.plain().pop()[:3] == grid
+    for arguments in ((a, b, c), (a, b, c, 384, 64, 256, 256, 64, 128, 64, 64, 1)):
+        run(3, 1, 1, 0, function, packed, None, None, None, *arguments)
+        assert machine.plain().pop()[9:] == arguments
+    assert len(machine.gpu.launches()) == 2
+
+
+def test_error_of_the_driver(machine):
+    machine.launch()
+    machine.gpu.rule("cuLaunchKernelEx=719")
+    with pytest.raises(RuntimeError, match=r"Triton Error \[CUDA\]: ") as caught:
+        machine.launch()
+    assert "'product'" in " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+
+
+def test_thread_without_a_context(machine):
+    """Triton's launcher makes one."""
+    machine.launch()
+    machine.gpu.leave()
+    machine.launch()
+    assert len(machine.gpu.launches()) == 1 and len(machine.plain()) == 1
+
+
+def test_hooks(machine, monkeypatch):
+    called = []
+    machine.launch()
+    monkeypatch.setattr(triton.knobs.runtime, "launch_enter_hook",
+                        lambda data: called.append(("enter", data.get()["name"], len(machine.gpu.launches()))))
+    monkeypatch.setattr(triton.knobs.runtime, "launch_exit_hook",
+                        lambda data: called.append(("exit", data.get()["name"], len(machine.gpu.launches()))))
+    machine.launch()
+    assert called == [("enter", "product", 1), ("exit", "product", 2)]
+
+    def fails(data):
+        raise KeyError("hook")
+
+    monkeypatch.setattr(triton.knobs.runtime, "launch_enter_hook", fails)
+    with pytest.raises(KeyError, match="hook"):
+        machine.launch()
+    assert len(machine.gpu.launches()) == 2
+
+
+def test_cooperative_grid(machine):
+    machine.launch(launch_cooperative_grid=True)
+    assert " policy 1 (" in machine.gpu.launches()[0]  # the fake driver's words for an attribute of one number
+
+
+def test_device_has_too_little(machine):
+    """The kernel with maps needs more than the device has, which the plain one does not."""
+    machine.compiler.change = lambda facts: {**facts, "shared": 232449}
+    machine.launch()
+    assert isinstance(machine.kernel.run, PlainLauncher)
+    assert "it needs 232449 bytes of shared memory" in lilac.triton.report().rows[0].maps_refused
+
+
+def test_other_attributes_of_the_launcher(machine):
+    machine.launch()
+    assert machine.kernel.run.launches == [] and isinstance(machine.kernel.run.plain, PlainLauncher)
+    with pytest.raises(AttributeError):
+        machine.kernel.run.no_such_thing
+
+
+def test_switching_off_restores_the_loader(machine):
+    from triton.compiler.compiler import CompiledKernel
+
+    with lilac.triton.enabled():
+        replaced = CompiledKernel._init_handles
+    lilac.triton.disable()
+    assert CompiledKernel._init_handles is not replaced
+    assert CompiledKernel._init_handles is replaced.__wrapped__
+
+
+# ---- kinds of arguments -------------------------------------------------------------------------
+
+KINDS = [
+    ("u1", "i1", True, 1), ("i8", "i8", -1, 0xff), ("i16", "i16", -2, 0xfffe), ("i32", "i32", -3, 0xfffffffd),
+    ("i64", "i64", -(1 << 63), 1 << 63), ("u8", "i8", 255, 255), ("u16", "i16", 65535, 65535),
+    ("u32", "i32", (1 << 32) - 1, (1 << 32) - 1), ("u64", "i64", (1 << 64) - 1, (1 << 64) - 1),
+    ("fp16", "f16", 1.5, 0x3e00), ("bf16", "bf16", 1.00390625, 0x3f80), ("fp32", "f32", 0.1, 0x3dcccccd),
+    ("fp64", "f64", 0.1, 0x3fb999999999999a),
+]
+OUTSIDE = {"u1": 2, "i8": 128, "i16": -32769, "i32": 1 << 31, "i64": 1 << 63, "u8": -1, "u16": 65536, "u32": 1 << 32,
+           "u64": 1 << 64, "fp16": 65536.0, "bf16": "1", "fp32": None, "fp64": ()}
+
+
+@pytest.mark.parametrize("type, tile, value, bits", KINDS, ids=lambda value: str(value))
+def test_scalars(library, type, tile, value, bits):
+    gpu = fake_gpu.Gpu(library)
+    driver = standin.use()
+    driver.utils = SimpleNamespace(
+        load_binary=lambda *_: (*gpu.load("k", 3 * [".param .u64 p"] + [".param .align 64 .b8 m[128]"]), 32, 0, 1024),
+        get_device_properties=lambda device: {"max_shared_mem": 1 << 17})
+    plain, counts = [], mapped.Counts()
+    facts = {"name": "k", "cubin": mapped.packed(b""), "num_warps": 4, "shared": 0,
+             "parameters": ["!tt.ptr<f16>", tile, "i32"], "launch_conditions": {"grid": [1, 1, 1], "parameters": [2]},
+             "launch_maps": [{**MAPS[0], "parameter": 3, "sizes": [[[1, 2]], [[64]]], "strides": [[[64]]]}]}
+    signature = {"a": "*fp16", "C": "constexpr", "t": (type, "constexpr", ("i32",))}
+    launch = mapped.launcher_of(lambda *arguments: plain.append(arguments), signature, facts, False, counts)
+    for given in (value, OUTSIDE[type]):
+        launch(1, 1, 1, 0, 0, None, None, None, None, gpu.memory(64), object(), (given, None, (7,)))
+    assert len(plain) == 1 and plain[0][-1][0] is OUTSIDE[type] and list(counts.values) == [1, 0, 0, 1]
+    shown = int(gpu.launches()[0].split("(")[1].split(", ")[1], 16)
+    assert shown & (1 << {"1": 8, "8": 8, "6": 16, "2": 32, "4": 64}[tile[-1]]) - 1 == bits
+
+
+@pytest.mark.parametrize("signature", [{"a": "*fp16"}, {"a": "*fp16", "b": "i32", "c": "i32"}, {"a": "i32", "b": "i32"},
+                                       {"a": "*fp16", "b": "i64"}, {"a": "*fp16", "b": "tensordesc<fp16[64, 64]>"}])
+def test_other_parameters(signature):
+    with pytest.raises(lilac.Error):
+        mapped.kinds_of(signature, ["!tt.ptr<f16>", "i32"])
+    assert mapped.kinds_of({"a": "*fp16", "b": "i32"}, ["!tt.ptr<f16>", "i32"]) == "pi"
