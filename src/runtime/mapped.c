@@ -1,6 +1,6 @@
 /* Launches with tensor maps of kernels that another library has loaded (runtime.h).
  *
- *     values ─conditions─▶ recipes ─▶ sizes, strides, address ─▶ is it one of the last maps? ─yes─▶ copy
+ *     values ─conditions─▶ recipes ─▶ address, sizes, strides ─▶ one of the last maps? ─yes─▶ copy
  *                                                                └─no─▶ the driver encodes it, kept */
 #include "cuda.h"
 
