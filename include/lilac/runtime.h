@@ -246,7 +246,7 @@ typedef struct lilac_mapped_launch {
     lilac_gpu_stream stream;
     /* Bits of the parameters that are no maps; integers are sign-extended. */
     int64_t values[LILAC_MAPPED_PARAMETERS];
-    _Alignas(LILAC_TENSOR_MAP_ALIGNMENT) uint8_t maps[LILAC_MAPPED_MAPS][LILAC_TENSOR_MAP_BYTES];
+    uint8_t maps[LILAC_MAPPED_MAPS][LILAC_TENSOR_MAP_BYTES];
 } lilac_mapped_launch;
 
 typedef enum lilac_mapped_outcome {
