@@ -139,16 +139,16 @@ LILAC_API void lilac_compilation_clear(lilac_compilation *compilation);
  * such as the shared bytes of a module that was not lowered. The module must have been read. */
 LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilation,
                                       const lilac_options *options);
-/* The tensor maps that the launcher of a compiled kernel makes, in the order of its parameters, and the
- * conditions of a launch, from attributes of the function:
+/* The tensor maps that the launcher of a compiled kernel makes, in the order of its parameters,
+ * and the conditions of a launch, from attributes of the function:
  *
  *   of a parameter   lilac.launch_map = {base = 0 : i32, offset = [array<i64: 64, 3>],
  *                                        sizes = [[array<i64: 1, 3>], …], strides = [[…], …]}
  *   of the function  lilac.launch_conditions = array<i64: GRID X, Y, Z, PARAMETER, …>
  *
- * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …>. Without any map, the count is 0.
- * The memory is the arena's. False after an error of id `launch-map`: an attribute that the text of the
- * module has is malformed. */
+ * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …>. Without any map, the
+ * count is 0. The memory is the arena's. False after an error of id `launch-map`: an attribute
+ * that the text of the module has is malformed. */
 LILAC_API LILAC_MUST_USE bool lilac_launch_maps_get(lilac_launch_maps *result, lilac_arena *arena,
                                                     const lilac_tile_function *function);
 /* The tile module as TTGIR text that Triton's parser and verifier accept: with the device and the

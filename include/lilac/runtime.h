@@ -219,9 +219,9 @@ LILAC_API LILAC_MUST_USE bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_cont
 
 /* ---- kernels of another launcher ---------------------------------------------------------- */
 
-/* Launches a kernel that another library has loaded, such as Triton, with tensor maps that are made from
- * the other arguments of each launch (tensor_map.h). The last encoded maps are kept, so that a repeated
- * launch compares and copies them. Nothing is allocated in a launch. */
+/* Launches a kernel that another library has loaded, such as Triton, with tensor maps that are
+ * made from the other arguments of each launch (tensor_map.h). The last encoded maps are kept, so
+ * that a repeated launch compares and copies them. Nothing is allocated in a launch. */
 typedef struct lilac_mapped_kernel lilac_mapped_kernel;
 
 enum { LILAC_MAPPED_PARAMETERS = 128, LILAC_MAPPED_MAPS = 8 };
@@ -235,8 +235,8 @@ typedef struct lilac_mapped_description {
     bool cooperative;
 } lilac_mapped_description;
 
-/* NULL: more than LILAC_MAPPED_PARAMETERS parameters, no maps, more than LILAC_MAPPED_MAPS, or maps that
- * are not the last parameters. What the description points to is copied. */
+/* NULL: more than LILAC_MAPPED_PARAMETERS parameters, no maps, more than LILAC_MAPPED_MAPS, or
+ * maps that are not the last parameters. What the description points to is copied. */
 LILAC_API LILAC_MUST_USE lilac_mapped_kernel *
 lilac_mapped_create(const lilac_cuda *cuda, const lilac_mapped_description *description);
 LILAC_API void lilac_mapped_destroy(lilac_mapped_kernel *kernel);
@@ -246,7 +246,7 @@ typedef struct lilac_mapped_launch {
     lilac_gpu_stream stream;
     /* Bits of the parameters that are no maps; integers are sign-extended. */
     int64_t values[LILAC_MAPPED_PARAMETERS];
-    _Alignas(LILAC_TENSOR_MAP_ALIGNMENT) uint8_t maps[LILAC_MAPPED_MAPS][LILAC_TENSOR_MAP_BYTES];
+    uint8_t maps[LILAC_MAPPED_MAPS][LILAC_TENSOR_MAP_BYTES];
 } lilac_mapped_launch;
 
 typedef enum lilac_mapped_outcome {
@@ -258,12 +258,12 @@ typedef enum lilac_mapped_outcome {
 /* Sets launch->maps from the other fields. One thread at a time prepares launches of a kernel. */
 LILAC_API LILAC_MUST_USE lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
                                                                    lilac_mapped_launch *launch);
-/* Enqueues a prepared launch. Any thread. The result is a CUresult: 0, or an error of the driver. */
+/* Enqueues a prepared launch. Any thread. The result is a CUresult: 0, or an error. */
 LILAC_API LILAC_MUST_USE int lilac_mapped_run(const lilac_mapped_kernel *kernel,
                                               lilac_mapped_launch *launch);
 /* Has the calling thread a current context? */
 LILAC_API bool lilac_cuda_has_context(const lilac_cuda *cuda);
-/* Replaces an address by the one that the device uses for it. False: the device cannot access it. */
+/* Replaces an address by the one that the device uses for it. False: it cannot access it. */
 LILAC_API LILAC_MUST_USE bool lilac_cuda_device_address(const lilac_cuda *cuda, uint64_t *address);
 /* The driver's words for a CUresult. */
 LILAC_API const char *lilac_cuda_words(const lilac_cuda *cuda, int result);

@@ -90,9 +90,9 @@ LILAC_API uint64_t lilac_tensor_swizzle_apply(lilac_tensor_swizzle swizzle, uint
 
 /* ---- tensor maps that the launcher makes ------------------------------------------------- */
 
-/* A kernel compiled with `launch_maps` (driver.h) has parameters that no caller passes: tensor maps of
- * strided tensors, which the launcher makes from the other arguments. A recipe says how. Its numbers are
- * sums over the kernel's parameters, named by their indices:
+/* A kernel compiled with `launch_maps` (driver.h) has parameters that no caller passes: tensor
+ * maps of strided tensors, which the launcher makes from the other arguments. A recipe says how.
+ * Its numbers are sums over the kernel's parameters, named by their indices:
  *
  *     factor · p · q · r + factor · p + factor + …          at most 4 terms of at most 3 parameters
  *
@@ -138,21 +138,21 @@ typedef struct lilac_launch_maps {
 
 struct lilac_simt_kernel;
 
-/* Does a launch satisfy the conditions? `values`: of every parameter, integers sign-extended. False after
- * an error of id `launch-condition` that names the parameter by its entry of `names`; the context may be
- * NULL. */
+/* Does a launch satisfy the conditions? `values`: of every parameter, integers sign-extended.
+ * False after an error of id `launch-condition` that names the parameter by its entry of `names`;
+ * the context may be NULL. */
 LILAC_API LILAC_MUST_USE bool
 lilac_launch_conditions_check(lilac_context *context, const lilac_launch_conditions *conditions,
                               const uint32_t grid[3], const int64_t *values,
                               const char *const *names);
-/* Sets the address, the sizes and the strides of a map whose other fields are set, and checks its limits
- * (lilac_tensor_map_check). False after an error of id `tensor-map`; the context may be NULL. Negative
- * numbers and sums beyond 64 bits are outside the limits. */
+/* Sets the address, the sizes and the strides of a map whose other fields are set, and checks its
+ * limits (lilac_tensor_map_check). False after an error of id `tensor-map`; the context may be
+ * NULL. Negative numbers and sums beyond 64 bits are outside the limits. */
 LILAC_API LILAC_MUST_USE bool lilac_launch_map_make(lilac_context *context, lilac_tensor_map *map,
                                                     const lilac_launch_map *recipe,
                                                     const int64_t *values, const char *what);
-/* Both, for all maps of a launch: arguments[recipe.parameter] is the number of the map in `maps`. The
- * arguments are bits, as the simulator and the runtime receive them. */
+/* Both, for all maps of a launch: arguments[recipe.parameter] is the number of the map in `maps`.
+ * The arguments are bits, as the simulator and the runtime receive them. */
 LILAC_API LILAC_MUST_USE bool lilac_launch_maps_make(lilac_context *context, lilac_tensor_map *maps,
                                                      const lilac_launch_maps *recipes,
                                                      const struct lilac_simt_kernel *kernel,

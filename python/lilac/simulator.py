@@ -164,7 +164,7 @@ def run(kernel: Union[Text, Kernel], grid: Grid, *arguments: Any, num_warps: Opt
     binding.bind(arguments, named)
     blocks = _grid(grid)
     completed, counters, printed, as_json, as_printed = _core.simulate(
-        program, blocks, binding.values, binding.buffers(), binding.maps, binding.recipes(facts.get("launch_conditions")),
+        program, blocks, binding.values, binding.buffers(), binding.maps, binding.recipes(facts.get("launch_conditions", {})),
         count("threads", threads, 0), _limit(limit))
     findings = tuple(diagnostics_of(source.text, as_json, as_printed))
     if not completed:
@@ -364,11 +364,13 @@ class _Binding:
             if number in of:
                 self._mark_empty(self.memory[of[number]], spans[number])
 
-    def recipes(self, conditions: Optional[dict[str, Any]]) -> tuple[Any, ...]:
+    def recipes(self, conditions: Mapping[str, Any]) -> tuple[Any, ...]:
         """How _core.simulate makes the maps of the launcher, and the conditions of the launch."""
+        if not self.made:
+            return [], [0, 0, 0], []
         maps = [(one["parameter"], one["base"], one["offset"], one["sizes"], one["strides"])
                 for one in self.made.values()]
-        return (maps, conditions["grid"], conditions["parameters"]) if conditions and maps else ([], [0, 0, 0], [])
+        return maps, conditions["grid"], conditions["parameters"]
 
     @staticmethod
     def _mark_empty(memory: _Memory, span: tuple[int, int]) -> None:

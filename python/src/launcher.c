@@ -1,4 +1,5 @@
-/* A launcher of Triton's kernels that makes tensor maps from the arguments (lilac/triton/mapped.py).
+/* A launcher of Triton's kernels that makes tensor maps from the arguments
+ * (lilac/triton/mapped.py).
  *
  *   MappedLauncher(plain, function, kinds, recipes, boxes, num_warps, shared, cooperative, counts)
  *
@@ -10,11 +11,12 @@
  *   recipes   see recipes.c
  *   boxes     (element, swizzle, box) of each map, as in run.c
  *   counts    the address of four counters of 64 bits: launches with maps; without them because of a
- *             condition, of a limit of tensor maps, of an argument (or in a thread that has no context yet)
+ *             condition, of a limit of tensor maps, of an argument (or in a thread that has no
+ *             context yet)
  *
- * Its call has the arguments of Triton's launchers: grid x, y, z, stream, function, packed metadata, launch
- * metadata, enter hook, exit hook, and then the kernel's. Arguments that Triton would refuse go to the plain
- * launcher, which raises its exception.
+ * Its call has the arguments of Triton's launchers: grid x, y, z, stream, function, packed
+ * metadata, launch metadata, enter hook, exit hook, and then the kernel's. Arguments that Triton
+ * would refuse go to the plain launcher, which raises its exception.
  */
 #include "module.h"
 

@@ -16,7 +16,7 @@
  *   map        (buffer, offset, element, swizzle, fill, promotion, sizes, strides, box): the fields
  *              of lilac_tensor_map, the contiguous dimension first; buffer None: a recipe says it
  *   recipes    ([(parameter, base, offset, sizes, strides)], grid, parameters): the fields of
- *              lilac_launch_maps as the metadata contain them, [[factor, parameter, …], …] for a sum
+ *              lilac_launch_maps as the metadata contain them (recipes.c)
  *
  * lilac/simulator.py checks the NumPy arrays and keeps their memory alive.
  */

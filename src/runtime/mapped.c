@@ -1,6 +1,6 @@
 /* Launches with tensor maps of kernels that another library has loaded (runtime.h).
  *
- *     values ─conditions─▶ recipes ─▶ sizes, strides, address ─▶ is it one of the last maps? ─yes─▶ copy
+ *     values ─conditions─▶ recipes ─▶ address, sizes, strides ─▶ one of the last maps? ─yes─▶ copy
  *                                                                └─no─▶ the driver encodes it, kept */
 #include "cuda.h"
 
@@ -124,13 +124,15 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
 /* ---- the launch --------------------------------------------------------------------------- */
 
 int lilac_mapped_run(const lilac_mapped_kernel *kernel, lilac_mapped_launch *launch) {
-    uint64_t no_scratch[2] = {0, 0}; /* global_scratch, profile_scratch */
+    uint64_t no_scratch[2] = {0, 0};         /* global_scratch, profile_scratch */
+    cuda_tensor_map maps[LILAC_MAPPED_MAPS]; /* aligned */
     void *places[LILAC_MAPPED_PARAMETERS + LILAC_MAPPED_MAPS + 2], **place = places;
     for (uint32_t i = 0; i < kernel->value_count; i++) {
         *place++ = &launch->values[i]; /* the first bytes are those of a narrower parameter */
     }
     for (uint32_t i = 0; i < kernel->recipes.count; i++) {
-        *place++ = launch->maps[i];
+        memcpy(maps[i].bytes, launch->maps[i], sizeof maps[i].bytes);
+        *place++ = &maps[i];
     }
     *place++ = &no_scratch[0];
     *place++ = &no_scratch[1];

@@ -9,7 +9,8 @@
 #define LIMITS  "lilac.launch_conditions = array<i64: 1048576, 65535, 7, 2, 1>"
 
 /* A kernel with a pointer, two integers and a map with these attributes. */
-static lilac_tile_module *read(lilac_context *context, const char *map, const char *conditions) {
+static lilac_tile_module *read_kernel(lilac_context *context, const char *map,
+                                      const char *conditions) {
     lilac_text text = {0};
     lilac_text_printf(&text,
                       "module {\n  tt.func public @k(%%a: !tt.ptr<f16>, %%m: i32, %%n: i64, %%d: "
@@ -29,11 +30,11 @@ static lilac_tile_module *read(lilac_context *context, const char *map, const ch
 static void recipes(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
-    const lilac_tile_module *module =
-        read(context,
-             " {lilac.launch_map = {base = 0 : i32, offset = [array<i64: 8, 1>], " SIZES
-             ", " STRIDES "}}",
-             LIMITS);
+    lilac_tile_module *module =
+        read_kernel(context,
+                    " {lilac.launch_map = {base = 0 : i32, offset = [array<i64: 8, 1>], " SIZES
+                    ", " STRIDES "}}",
+                    LIMITS);
     lilac_launch_maps maps;
     assert_true(lilac_launch_maps_get(&maps, lilac_context_arena(context), module->functions));
     assert_int_equal(maps.count, 1);
@@ -56,6 +57,7 @@ static void recipes(void **state) {
     assert_int_equal(maps.conditions.parameter_count, 2);
     assert_int_equal(maps.conditions.parameters[0], 2);
     assert_int_equal(maps.conditions.parameters[1], 1);
+    lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
 }
 
@@ -63,9 +65,10 @@ static void no_recipes(void **state) {
     (void)state;
     lilac_context *context = lilac_context_create();
     lilac_launch_maps maps;
-    const lilac_tile_module *module = read(context, "", "noinline = false");
+    lilac_tile_module *module = read_kernel(context, "", "noinline = false");
     assert_true(lilac_launch_maps_get(&maps, lilac_context_arena(context), module->functions));
     assert_int_equal(maps.count, 0);
+    lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
 }
 
@@ -106,7 +109,7 @@ static void malformed(void **state) {
         lilac_context *context = lilac_context_create();
         lilac_text map = {0};
         lilac_text_printf(&map, " {lilac.launch_map = %s}", cases[i].map);
-        const lilac_tile_module *module = read(context, lilac_text_get(&map), cases[i].conditions);
+        lilac_tile_module *module = read_kernel(context, lilac_text_get(&map), cases[i].conditions);
         lilac_launch_maps maps;
         if (lilac_launch_maps_get(&maps, lilac_context_arena(context), module->functions)) {
             fail_msg("case %zu is read", i);
@@ -116,6 +119,7 @@ static void malformed(void **state) {
         assert_non_null(strstr(d->message, "'k' is malformed"));
         assert_int_equal(maps.count, 0);
         lilac_text_clear(&map);
+        lilac_tile_module_destroy(module);
         lilac_context_destroy(context);
     }
 }

@@ -101,16 +101,16 @@ def stub():
     tree = ast.parse((PACKAGE / "_core.pyi").read_text(encoding="utf-8"))
     functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
     values = {one.target.id for one in tree.body if isinstance(one, ast.AnnAssign)}
-    base = next(one for one in tree.body if isinstance(one, ast.ClassDef))
-    assert base.name == "LayoutBase"
-    methods = {one.name: one for one in base.body if isinstance(one, ast.FunctionDef)}
+    classes = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
+    assert set(classes) == {"LayoutBase", "MappedLauncher"}
+    methods = {one.name: one for one in classes["LayoutBase"].body if isinstance(one, ast.FunctionDef)}
     return functions, values, methods
 
 
 def test_the_stub_has_what_the_module_has():
     functions, values, methods = stub()
     assert (PACKAGE / "py.typed").exists()
-    assert {*functions, *values, "LayoutBase"} == {name for name in dir(_core) if not name.startswith("__")}
+    assert {*functions, *values, "LayoutBase", "MappedLauncher"} == {name for name in dir(_core) if not name.startswith("__")}
     own = {name for name in vars(_core.LayoutBase) if not name.startswith("__")}
     assert {name for name in methods if not name.startswith("__")} == own
 

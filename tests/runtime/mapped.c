@@ -1,4 +1,5 @@
-/* Kernels of another launcher, with tensor maps that are made from the arguments, on the fake driver. */
+/* Kernels of another launcher, with tensor maps that are made from the arguments, on the fake
+ * driver. */
 #include "support/runtime_harness.h"
 
 static const char ptx[] =
