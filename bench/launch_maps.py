@@ -14,7 +14,8 @@ needs the package lilac, Triton 3.4 to 3.6 and a C compiler.
     new maps    the same with other addresses in every launch
     plain       the launcher with maps where a size is 0, so that it calls Triton's
 
-Times are the least of the rounds, in nanoseconds, without those of an empty Python function with the same arguments.
+The ways take turns. Times are the least of the rounds, in nanoseconds, without those of an empty Python function with
+the same arguments.
 """
 
 import argparse
@@ -117,9 +118,6 @@ def arguments(pointers, m=4096):
 
 
 def measure(options, plain, mapped):
-    def least(call):
-        return 1e9 * min(timeit.repeat(call, number=options.launches, repeat=options.rounds)) / options.launches
-
     def empty(*arguments):
         pass
 
@@ -127,16 +125,18 @@ def measure(options, plain, mapped):
         usual = arguments([make(1 << bit) for bit in (20, 21, 22)])
         none = arguments(usual[9:12], 0)
         many = itertools.cycle([arguments([make((1 << bit) + 128 * i) for bit in (20, 21, 22)]) for i in range(64)])
-        base = least(lambda: empty(*usual))
-        yield {"pointers": kind, "triton": least(lambda: plain(*usual)) - base,
-               "mapped": least(lambda: mapped(*usual)) - base, "new maps": least(lambda: mapped(*next(many))) - base,
-               "plain": least(lambda: mapped(*none)) - base}
+        ways = {"empty": lambda: empty(*usual), "triton": lambda: plain(*usual), "mapped": lambda: mapped(*usual),
+                "new maps": lambda: mapped(*next(many)), "plain": lambda: mapped(*none)}
+        times = [{name: timeit.timeit(way, number=options.launches) for name, way in ways.items()}
+                 for _ in range(options.rounds)]
+        least = {name: 1e9 * min(one[name] for one in times) / options.launches for name in ways}
+        yield {"pointers": kind, **{name: least[name] - least["empty"] for name in list(ways)[1:]}}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--launches", type=int, default=100000)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--launches", type=int, default=10000)
+    parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
