@@ -143,7 +143,8 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  * and the conditions of a launch, from attributes of the function:
  *
  *   of a parameter   lilac.launch_map = {base = 0 : i32, offset = [array<i64: 64, 3>],
- *                                        sizes = [[array<i64: 1, 3>], …], strides = [[…], …]}
+ *                                        sizes = [[array<i64: 1, 3>], …], strides = [[…], …],
+ *                                        pitch = 32 : i32}
  *   of the function  lilac.launch_conditions = array<i64: GRID X, Y, Z, PARAMETER, …>
  *
  * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …>. Without any map, the

@@ -267,13 +267,13 @@ static bool read_box(lilac_tensor_map *map, PyObject *row, uint32_t rank) {
     unsigned element, swizzle;
     PyObject *box;
     memset(map, 0, sizeof *map);
-    if (!PyArg_ParseTuple(row, "IIO!", &element, &swizzle, &PyTuple_Type, &box)) {
+    if (!PyArg_ParseTuple(row, "IIO!I", &element, &swizzle, &PyTuple_Type, &box,
+                          &map->l2_promotion)) {
         return false;
     }
     map->element = (lilac_tensor_element)element;
     map->swizzle = (lilac_tensor_swizzle)swizzle;
     map->rank = rank;
-    map->l2_promotion = 128; /* as those of descriptors */
     if (PyTuple_Size(box) != (Py_ssize_t)rank || element >= LILAC_TENSOR_ELEMENT_COUNT) {
         PyErr_SetString(PyExc_ValueError, "a box does not fit its recipe");
         return false;

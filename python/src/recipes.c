@@ -1,6 +1,7 @@
 /* Recipes of tensor maps that the launcher makes, as the metadata contain them:
  *
- *   recipes    ([(parameter, base, offset, sizes, strides)], grid, parameters)
+ *   recipes    ([(parameter, base, offset, sizes, strides, pitch)], grid, parameters); the pitch may
+ *              be missing: 0
  *   sum        [[factor, parameter, …], …]: an offset, each size, each stride
  */
 #include "module.h"
@@ -72,8 +73,8 @@ static bool read_sums(lilac_launch_sum *sums, uint32_t parameters, PyObject *lis
 static bool read_recipe(lilac_launch_map *recipe, uint32_t parameters, PyObject *row) {
     PyObject *parameter, *base, *offset, *sizes, *strides;
     memset(recipe, 0, sizeof *recipe);
-    if (!PyArg_ParseTuple(row, "OOO!O!O!", &parameter, &base, &PyList_Type, &offset, &PyList_Type,
-                          &sizes, &PyList_Type, &strides)) {
+    if (!PyArg_ParseTuple(row, "OOO!O!O!|I", &parameter, &base, &PyList_Type, &offset, &PyList_Type,
+                          &sizes, &PyList_Type, &strides, &recipe->pitch)) {
         return false;
     }
     const Py_ssize_t rank = length_of(sizes, LILAC_TENSOR_RANK);

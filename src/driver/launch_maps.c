@@ -97,8 +97,12 @@ static bool read_map(lilac_launch_map *map, uint32_t parameter,
         !is_pointer(function, base->integer)) {
         return false;
     }
+    const lilac_tile_attribute *pitch = entry(dictionary, "pitch", LILAC_TILE_ATTR_INTEGER);
     *map = (lilac_launch_map){
-        .parameter = parameter, .base = (uint32_t)base->integer, .rank = box.rank};
+        .parameter = parameter,
+        .base = (uint32_t)base->integer,
+        .rank = box.rank,
+        .pitch = pitch != NULL && pitch->integer > 0 ? (uint32_t)pitch->integer : 0};
     return read_sum(&map->offset, offset, function) && read_sums(map->sizes, sizes, function) &&
            read_sums(map->strides, strides, function);
 }

@@ -123,6 +123,13 @@ static void put_sums(lilac_text *out, const char *key, uint32_t count,
     lilac_text_char(out, ']');
 }
 
+/* The bytes that a miss in the second-level cache reads: wide rows are copied by several boxes at the
+ * same time, which need the neighbouring bytes, too. */
+static uint32_t promotion_of(const lilac_tile_type *block) {
+    const int64_t bits = lilac_tile_element_bits(block);
+    return block->shape[block->rank - 1] * bits / 8 >= 256 ? 256 : 128;
+}
+
 /* The tensor maps that the launcher makes, and the conditions of a launch. */
 static void put_launch_maps(lilac_text *out, const lilac_tile_function *function) {
     lilac_arena *arena = lilac_arena_create();
@@ -141,8 +148,9 @@ static void put_launch_maps(lilac_text *out, const lilac_tile_function *function
         put_sum(out, &map->offset);
         put_sums(out, "sizes", map->rank, map->sizes);
         put_sums(out, "strides", map->rank - 1, map->strides);
-        if (lilac_engine_box(&box, block)) {
-            lilac_text_puts(out, ", ");
+        lilac_text_printf(out, ", \"pitch\": %u, \"l2_promotion\": %u, ", map->pitch,
+                          promotion_of(block));
+        if (lilac_engine_box(&box, block)) { /* the reader has tested it */
             put_box(out, &box, block);
         }
         lilac_text_char(out, '}');

@@ -239,6 +239,35 @@ static const lilac_tile_type *block_of(const description *x, const described *d)
     return lilac_tile_tensor(x->module, type->element, rank, shape, NULL);
 }
 
+/* The bytes that are known to divide a stride, up to a power of two. */
+static int64_t divisor_of(const description *x, const lilac_product *stride, int64_t bytes) {
+    int64_t divisor = bytes * power_of_two_in(stride->factor);
+    for (uint32_t i = 0; i < stride->count; i++) {
+        const lilac_tile_attributes *attributes =
+            x->function->parameter_attributes != NULL
+                ? &x->function->parameter_attributes[stride->values[i]->index]
+                : NULL;
+        divisor *= attributes != NULL
+                       ? power_of_two_in(lilac_tile_find_integer(attributes, "tt.divisibility", 1))
+                       : 1;
+    }
+    return divisor;
+}
+
+enum { VECTOR = 16, SECTOR = 32 };
+
+/* Rows that begin within a sector of global memory are slower by tensor copies than by copies of
+ * whole vectors, which the plain kernel has if the strides are known to be multiples of one. On an H200, in
+ * microseconds (plain, tensor copies): 1000 × 3000 × 2000 i8 with rows of 2000 bytes 30.8, 33.8. */
+static uint32_t pitch_of(const description *x, const described *d) {
+    const int64_t bytes = lilac_tile_element_bits(d->load->results[0].type) / 8;
+    bool vectors = true;
+    for (uint32_t i = 0; i + 1 < d->tile.rank; i++) {
+        vectors = vectors && divisor_of(x, &d->tile.strides[i].terms[0], bytes) >= VECTOR;
+    }
+    return vectors ? SECTOR : 0;
+}
+
 static bool is_volatile(const lilac_tile_op *load) {
     const lilac_tile_attribute *attribute = lilac_tile_find(&load->attributes, "isVolatile");
     return attribute != NULL && attribute->integer != 0;
@@ -254,6 +283,7 @@ static bool describe(description *x, described *d, lilac_tile_op *load) {
         return false;
     }
     d->block = block_of(x, d);
+    d->tile.pitch = pitch_of(x, d);
     return lilac_launch_map_fits(&d->tile) && lilac_descriptor_is_operand(d->block, x->target) &&
            has_harmless_ends(d, x->arena);
 }

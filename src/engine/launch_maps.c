@@ -1,6 +1,7 @@
 /* launch_maps: how a launcher makes a parameter that is a tensor map, as an attribute.
  *
- *     lilac.launch_map = {base = 0 : i32, offset = [], sizes = [[array<i64: 1, 3>], …], strides = [[array<i64: 2, 5, 4>]]}
+ *     lilac.launch_map = {base = 0 : i32, offset = [], sizes = [[array<i64: 1, 3>], …],
+ *                         strides = [[array<i64: 2, 5, 4>]], pitch = 32 : i32}
  *
  * A sum is a list of products: a factor, and the indices of parameters. The example has sizes p₃, … and the stride
  * 2 · p₅ · p₄. */
@@ -67,7 +68,7 @@ static lilac_tile_attribute sums_of(lilac_tile_module *module, const char *name,
 
 void lilac_launch_map_put(lilac_tile_module *module, lilac_tile_attributes *attributes,
                           const lilac_strided_tile *tile) {
-    lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 4);
+    lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 5);
     fields[0] = (lilac_tile_attribute){.kind = LILAC_TILE_ATTR_INTEGER,
                                        .name = name_of(module, "base"),
                                        .type = lilac_tile_scalar(module, LILAC_I32),
@@ -75,9 +76,13 @@ void lilac_launch_map_put(lilac_tile_module *module, lilac_tile_attributes *attr
     fields[1] = sum_of(module, "offset", &tile->offset);
     fields[2] = sums_of(module, "sizes", tile->rank, tile->sizes);
     fields[3] = sums_of(module, "strides", tile->rank - 1, tile->strides);
+    fields[4] = (lilac_tile_attribute){.kind = LILAC_TILE_ATTR_INTEGER,
+                                       .name = name_of(module, "pitch"),
+                                       .type = lilac_tile_scalar(module, LILAC_I32),
+                                       .integer = tile->pitch};
     const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_DICTIONARY,
                                             .name = name_of(module, "lilac.launch_map"),
-                                            .count = 4,
+                                            .count = 5,
                                             .elements = fields};
     lilac_tile_set_attribute(module, attributes, &attribute);
 }

@@ -19,6 +19,7 @@ typedef struct lilac_strided_tile {
     uint32_t rank;          /* of the tensor */
     lilac_sum offset, sizes[TILE_MOST_RANK], strides[TILE_MOST_RANK - 1];
     lilac_sum at[TILE_MOST_RANK];
+    uint32_t pitch; /* strides of multiples of this many bytes are worth a tensor map; 0: all */
     uint32_t load_rank;
     uint32_t order[TILE_MOST_RANK]; /* the load's dimensions in the order of the tensor's */
     /* By dimension of the load: elements with an index that is not below this are zero in the tile

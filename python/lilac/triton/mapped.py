@@ -110,8 +110,10 @@ def launcher_of(plain: Any, signature: dict[Any, Any], mapped: dict[str, Any], c
                 counts: Counts) -> Any:
     """The launcher that makes the maps. `plain`: Triton's launcher of the plain kernel."""
     maps, limits = mapped["launch_maps"], mapped["launch_conditions"]
-    recipes = [(one["parameter"], one["base"], one["offset"], one["sizes"], one["strides"]) for one in maps]
-    boxes = [(tensor_element(one["elem_type"]), one["swizzle"], tuple(one["block_size"][::-1])) for one in maps]
+    recipes = [(one["parameter"], one["base"], one["offset"], one["sizes"], one["strides"], one["pitch"])
+               for one in maps]
+    boxes = [(tensor_element(one["elem_type"]), one["swizzle"], tuple(one["block_size"][::-1]), one["l2_promotion"])
+             for one in maps]
     return _core.MappedLauncher(plain, _load(mapped), kinds_of(signature, mapped["parameters"]),
                                 (recipes, limits["grid"], limits["parameters"]), boxes, mapped["num_warps"],
                                 mapped["shared"], cooperative, ctypes.addressof(counts.values))
