@@ -272,7 +272,7 @@ class Compilation:
             metadata["profile_scratch_align"] = said["profile_scratch_align"]
         if hasattr(options, "cluster_dims"):
             metadata["cluster_dims"] = tuple(said["cluster_dims"])
-        if capability >= 90 and self.may_have_maps(text, said):
+        if capability == 90 and self.may_have_maps(text, said):  # the device with TMA and wgmma
             self.second = SecondKernel(self, text, words, metadata)
         return self.adapt(kernel.ptx, said["num_warps"])
 
