@@ -25,6 +25,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
 LEAST = 0.7         # of the best configuration's speed under Triton
 ROUNDS, LAUNCHES = 5, 12
@@ -61,12 +62,13 @@ class Compiler:
     def cubin(self, ptx, shared):
         """What `measure` must know of it; None if ptxas refuses it."""
         name = hashlib.md5(code(ptx).encode()).hexdigest()[:16]
-        source, target = self.folder / f"{name}.ptx", self.folder / f"{name}.cubin"
-        source.write_text(ptx)
-        made = run(self.ptxas, "-v", f"-arch={self.target}", "-o", target, source)
-        source.unlink()
-        if made.returncode != 0:
-            return None
+        with tempfile.TemporaryDirectory(dir=self.folder) as own:  # equal code may be compiled by two threads at once
+            source, target = pathlib.Path(own, f"{name}.ptx"), pathlib.Path(own, f"{name}.cubin")
+            source.write_text(ptx)
+            made = run(self.ptxas, "-v", f"-arch={self.target}", "-o", target, source)
+            if made.returncode != 0:
+                return None
+            target.replace(self.folder / target.name)
         head = re.search(r"\.entry\s+(\w+)\s*\((.*?)\)\n", ptx, re.S)
         return {"cubin": name, "entry": head[1], "parameters": re.findall(r"\.param\s+\.(\w+)", head[2]),
                 "threads": int(re.search(r"\.reqntid\s+(\d+)", ptx)[1]), "shared": shared,

@@ -250,10 +250,10 @@ uint32_t lilac_coalesce_candidates(assignment *a, const layout_anchor *first, ui
                                    const uint64_t *blocks, const lilac_layout **result,
                                    uint32_t most);
 
-/* ---- share_sectors.c -------------------------------------------------------------------- */
+/* ---- eviction.c ------------------------------------------------------------------------- */
 
-/* Gives loads of sectors that other blocks read too the normal eviction policy. */
-void lilac_share_sectors(const assignment *a);
+/* Gives loads of memory that is needed again the normal eviction policy. */
+void lilac_keep_cached(const assignment *a);
 
 /* price.c: in 1/16 clocks, for one execution, all warps of a block together */
 int64_t lilac_price_conversion(assignment *a, const lilac_layout *from, const lilac_layout *to,

@@ -370,7 +370,7 @@ static void assign_function(assignment *a, const function_counts *counts) {
             lilac_coalesce_access(a, &a->ops[i].anchor->access, &a->ops[i]);
         }
     }
-    lilac_share_sectors(a);
+    lilac_keep_cached(a);
     lilac_propagate_layouts(a);
     if (!a->failed && !lilac_rematerialise(a)) {
         a->failed = true;

@@ -47,11 +47,13 @@
  * above. The warps fill all partitions evenly: 17 blocks of one warp would leave a thread the 96
  * registers of 20, and it would spill.
  *
- * The same holds for code without loops and barriers in which at least ROW loads come after
- * exchanges between lanes, such as weights after the sum of a row: with registers for them the
- * assembler issues these loads first. Its registers are estimated in an order that ends values
- * promptly: in a tree of sums (Welford's algorithm) half of them are live otherwise. (H200, a layer
- * norm of short rows with such a tree: 21.7 us without a number of blocks, 19.6 us with it.)
+ * The same holds for code without loops and barriers that has exchanges between lanes and at least
+ * ROW loads, such as the sum of a row and a product with weights: the exchange waits for all loads
+ * of the row, and with registers for them the assembler issues these and the weights' first. Its
+ * registers are estimated in an order that ends values promptly: in a tree of sums (Welford's
+ * algorithm) half of them are live otherwise. (H200, a layer norm of short rows with such a tree:
+ * 21.7 us without a number of blocks, 19.6 us with it.) Code whose elements need no others gets no
+ * number: some of it is faster with one, some slower (bench/results/h200_kept_kernels.md).
  *
  * Straight-line code of whose blocks the registers hold at most an eighth of the most warps. Such
  * blocks leave gaps in the pipes, and a block that is alone overlaps its loads with nothing. Let w
@@ -175,16 +177,15 @@ static bool find_busiest(iteration *busiest, iteration *all, const lilac_simt_ke
     return any;
 }
 
-/* Loads after the first exchange between lanes. */
-static uint32_t loads_behind_exchanges(const lilac_simt_body *body) {
-    uint32_t loads = 0;
-    bool behind = false;
+/* Is there an exchange between lanes, other than a matrix product? */
+static bool has_exchanges(const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        behind |= (lilac_simt_op_info_get((lilac_simt_opcode)i->code)->traits &
-                   LILAC_SIMT_CONVERGENT) != 0;
-        loads += behind && i->code == LILAC_SIMT_OP_LD_GLOBAL;
+        if (lilac_simt_has_trait(i->code, LILAC_SIMT_CONVERGENT) &&
+            !lilac_simt_has_trait(i->code, LILAC_SIMT_SYNC) && i->code != LILAC_SIMT_OP_MMA) {
+            return true;
+        }
     }
-    return loads;
+    return false;
 }
 
 static bool is_near_most(const lilac_simt_kernel *kernel, uint32_t blocks) {
@@ -221,7 +222,7 @@ static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
     iteration busiest = {0, 0, 0}, all = {0, 0, 0};
     bool waits = find_busiest(&busiest, &all, kernel, kernel->body);
     uint32_t words = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
-    if (busiest.memory == 0 && !waits && loads_behind_exchanges(kernel->body) >= ROW) {
+    if (busiest.memory == 0 && !waits && all.loads >= ROW && has_exchanges(kernel->body)) {
         const uint32_t prompt = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_PROMPT);
         words = prompt < words ? prompt : words;
         busiest.work += all.work;

@@ -334,6 +334,53 @@ static void narrow_elements_stand_in_runs(void **state) {
     }
 }
 
+/* The sum of 8 × 64 16-bit elements, of rows of 195 elements, once or in a loop. */
+static void sum_odd_rows(program *p, bool loop) {
+    static const char tile[] =
+        "%r = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>\n"
+        "%c = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>\n"
+        "%re = tt.expand_dims %r {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>\n"
+        "%ce = tt.expand_dims %c {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>\n"
+        "%k = arith.constant dense<195> : tensor<8x1xi32>\n"
+        "%rs = arith.muli %re, %k : tensor<8x1xi32>\n"
+        "%rb = tt.broadcast %rs : tensor<8x1xi32> -> tensor<8x64xi32>\n"
+        "%cb = tt.broadcast %ce : tensor<1x64xi32> -> tensor<8x64xi32>\n"
+        "%o = arith.addi %rb, %cb : tensor<8x64xi32>\n"
+        "%s = tt.splat %q : !tt.ptr<f16> -> tensor<8x64x!tt.ptr<f16>>\n"
+        "%x = tt.addptr %s, %o : tensor<8x64x!tt.ptr<f16>>, tensor<8x64xi32>\n";
+    static const char once[] = "%y = tt.load %x : tensor<8x64x!tt.ptr<f16>>\n";
+    static const char often[] =
+        "%z = arith.constant dense<0.0> : tensor<8x64xf16>\n"
+        "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
+        "%y = scf.for %i = %c0 to %u step %c1 iter_args(%a = %z) -> (tensor<8x64xf16>) : i32 {\n"
+        "%v = tt.load %x : tensor<8x64x!tt.ptr<f16>>\n"
+        "%next = arith.addf %a, %v : tensor<8x64xf16>\nscf.yield %next : tensor<8x64xf16>\n}\n";
+    static const char sum[] =
+        "%t = \"tt.reduce\"(%y) <{axis = 1 : i32}> ({\n^bb0(%a0: f16, %a1: f16):\n"
+        "%a2 = arith.addf %a0, %a1 : f16\ntt.reduce.return %a2 : f16\n}) : "
+        "(tensor<8x64xf16>) -> tensor<8xf16>\n"
+        "%whole = \"tt.reduce\"(%t) <{axis = 0 : i32}> ({\n^bb0(%a3: f16, %a4: f16):\n"
+        "%a5 = arith.addf %a3, %a4 : f16\ntt.reduce.return %a5 : f16\n}) : "
+        "(tensor<8xf16>) -> f16\ntt.store %q, %whole : !tt.ptr<f16>\n";
+    char body[4096];
+    snprintf(body, sizeof body, "%s%s%s", tile, loop ? often : once, sum);
+    program_body(p, body, 4);
+    assert_true(program_assign(p, true));
+}
+
+/* Runs of short rows cost the lines that each load looks up, which counts in loops. Outside, a run
+ * saves a thread the index arithmetic of further rows. */
+static void short_rows_have_runs_outside_loops(void **state) {
+    (void)state;
+    for (int loop = 0; loop < 2; loop++) {
+        program p;
+        sum_odd_rows(&p, loop != 0);
+        const lilac_layout *loaded = value_named(&p, "x")->type->layout;
+        assert_int_equal(elements_along(loaded, 1, false), loop ? 1 : 4);
+        program_clear(&p);
+    }
+}
+
 /* The elements of a thread that adds `tables` of 64 elements to a line of 512 elements, for 256
  * threads. */
 static uint32_t elements_of_sum(uint32_t tables) {
@@ -744,6 +791,7 @@ int main(void) {
         cmocka_unit_test(masks_of_rows_tie_no_layouts),
         cmocka_unit_test(operands_are_computed_behind_their_conversion),
         cmocka_unit_test(narrow_elements_stand_in_runs),
+        cmocka_unit_test(short_rows_have_runs_outside_loops),
         cmocka_unit_test(copies_need_registers_for_all_loads),
         cmocka_unit_test(conversions_are_reported),
         cmocka_unit_test(vectors_cross_dimensions),

@@ -157,6 +157,62 @@ static void streams_fill_partitions(void **state) {
     assert_true(more > 0 && fewer > 0);
 }
 
+/* Loads of a row, a sum over the lanes if it is one of an exchange, and a store of each element. */
+static void generate_row(lilac_text *out, uint32_t elements, bool exchange) {
+    lilac_text_puts(out, "simt.module target \"sm_90a\" {\n"
+                         "kernel @k(%i: i64 ptr align 16, %o: i64 ptr align 16) "
+                         "warps 1 ctas 1 shared 0 {\n"
+                         "%t = thread : i32\n%b = block x : i32\n%k = const 256 : i32\n"
+                         "%m = mulwide_u %b, %k : i64\n%n = mulwide_u %t, %k : i64\n"
+                         "%p = param 0 : i64\n%r = param 1 : i64\n%a = add %m, %n : i64\n"
+                         "%in = add %p, %a : i64\n%out = add %r, %a : i64\n"
+                         "%s0 = const 0.0 : f32\n%one = const 1 : i32\n");
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%x%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+    }
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%s%u = fadd %%s%u, %%x%u : f32\n", e + 1, e, e);
+    }
+    if (exchange) {
+        lilac_text_printf(out, "%%other = shuffle xor %%s%u, %%one : f32\n", elements);
+    } else {
+        lilac_text_printf(out, "%%other = fmul %%s%u, %%s%u : f32\n", elements, elements);
+    }
+    for (uint32_t e = 0; e < elements; e++) {
+        lilac_text_printf(out, "%%y%u = fadd %%x%u, %%other : f32\n", e, e);
+        lilac_text_printf(out, "st.global [%%out + %u], (%%y%u)\n", 4 * e, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+static void generate_sum(lilac_text *out, uint32_t warps, uint32_t elements) {
+    (void)warps;
+    generate_row(out, elements, true);
+}
+
+static void generate_line(lilac_text *out, uint32_t warps, uint32_t elements) {
+    (void)warps;
+    generate_row(out, elements, false);
+}
+
+/* A sum over lanes waits for all loads of the row, which have registers then, if there are four or
+ * more. Code without exchanges gets no number, nor does that which nearly fills a multiprocessor. */
+static void rows_are_loaded_at_once(void **state) {
+    (void)state;
+    uint32_t numbers = 0;
+    for (uint32_t elements = 1; elements <= 96; elements++) {
+        const outcome line = run(generate_line, 1, elements), sum = run(generate_sum, 1, elements);
+        assert_int_equal(line.blocks, 0);
+        if (sum.blocks > 0) {
+            assert_true(elements >= 4);
+            assert_int_equal(sum.blocks % PARTITIONS, 0);
+            assert_true(sum.left >= elements);
+            numbers++;
+        }
+    }
+    assert_true(numbers > 60);
+}
+
 /* Products of `columns` columns, `chain` of them one after another into the same accumulators, while `others`
  * more words are live. */
 static void generate_products(lilac_text *out, uint32_t warps, uint32_t columns, uint32_t chain,
@@ -307,6 +363,7 @@ static void prompt_sums_leave_no_differences(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_partitions),
                                        cmocka_unit_test(streams_fill_partitions),
+                                       cmocka_unit_test(rows_are_loaded_at_once),
                                        cmocka_unit_test(prompt_sums_leave_no_differences),
                                        cmocka_unit_test(two_blocks_of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
