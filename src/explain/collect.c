@@ -84,8 +84,13 @@ void explain_collect(lilac_explanation *e) {
     e->emitted = lilac_arena_array(e->arena, explain_emitted, e->count + 1);
     e->traffic = lilac_arena_array(e->arena, double, e->count + 1);
     e->lines = lilac_arena_array(e->arena, double, e->count + 1);
+    e->pieces = lilac_arena_array(e->arena, double, e->count + 1);
+    e->span = lilac_arena_array(e->arena, double, e->count + 1);
+    e->cached = lilac_arena_array(e->arena, double, e->count + 1);
     e->active = lilac_arena_array(e->arena, double, e->count + 1);
-    e->again = lilac_arena_array(e->arena, bool, e->count + 1);
+    e->again = lilac_arena_array(e->arena, uint32_t, e->count + 1);
+    e->distinct = lilac_arena_array(e->arena, double, e->count + 1);
+    e->footprint = lilac_arena_array(e->arena, double, e->count + 1);
     e->share = lilac_arena_array(e->arena, double, e->count + 1);
     e->tensor = lilac_arena_array(e->arena, double, e->count + 1);
     e->loops = lilac_arena_array(e->arena, lilac_explain_loop, e->count + 1);

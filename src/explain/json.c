@@ -227,10 +227,11 @@ static void put_segments(lilac_text *out, const lilac_explanation *e) {
                           "%.1f, \"waits\": %u, "
                           "\"program\": %u, \"tensor\": %.1f, \"shared\": %.1f, \"global\": %.1f, "
                           "\"special\": %.1f, \"operands\": %.1f, \"shuffles\": %.1f, "
-                          "\"sectors\": %.6g, \"memory_sectors\": %.6g, \"issue\": ",
+                          "\"sectors\": %.6g, \"memory_sectors\": %.6g, \"unused_sectors\": %.6g, "
+                          "\"issue\": ",
                           s->entries, s->iterations, s->clocks, s->busy, s->waits, s->program,
                           s->tensor, s->shared, s->global, s->special, s->operands, s->shuffles,
-                          s->sectors, s->memory_sectors);
+                          s->sectors, s->memory_sectors, s->unused_sectors);
         explain_json_issue(out, &issue);
         lilac_text_char(out, '}');
     }
