@@ -2,7 +2,7 @@
  *
  *   compile ─▶ collect.c    the operations and loops, and the plans of each
  *            ─▶ emitted.c   the SIMT instructions of each, by class
- *            ─▶ trips.c     how often loops and branches are executed
+ *            ─▶ iterations.c     how often loops and branches are executed
  *            ─▶ plan_counts.c  counters of an operation, from plans and instructions
  *            ─▶ accesses.c, traffic.c  what the launch accesses (walk.c, slices.c), and which cache
  *                           has it
@@ -38,15 +38,15 @@ static inline uint64_t explain_counter_get(const lilac_explain_counts *counts,
 /* sum += factor · part, rounded. */
 void explain_counts_add(lilac_explain_counts *sum, const lilac_explain_counts *part, double factor);
 
-/* ---- branches (trips.c) ------------------------------------------------------------------- */
+/* ---- branches (iterations.c) ------------------------------------------------------------------- */
 
 /* A SIMT instruction with bodies. */
 typedef struct explain_branch {
     const lilac_simt_instruction *instruction;
-    double entries;  /* executions of it, over the sampled programs */
-    double taken[2]; /* executions of its bodies; of a loop: iterations */
-    int64_t trips;   /* of a loop: the trip count without a launch; -1: not known */
-    bool known;      /* nothing had to be assumed */
+    double entries;     /* executions of it, over the sampled programs */
+    double taken[2];    /* executions of its bodies; of a loop: iterations */
+    int64_t trip_count; /* of a loop: the trip count without a launch; -1: not known */
+    bool known;         /* nothing had to be assumed */
 } explain_branch;
 
 /* ---- segments ------------------------------------------------------------------------------ */
@@ -184,18 +184,18 @@ void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *value
 enum { EXPLAIN_MULTIPROCESSORS = 132, EXPLAIN_L2_BYTES = 50 << 20 };
 /* chain.c: the clocks of each segment. */
 void explain_find_chains(lilac_explanation *e);
-/* trips.c: instructions of the longest sampled program over those of the mean one. */
+/* iterations.c: instructions of the longest sampled program over those of the mean one. */
 double explain_imbalance(const lilac_explanation *e);
 /* predict.c: iterations between the start of a copy and its use. */
 double explain_copies_ahead(lilac_explanation *e);
-/* trips.c: instructions with bodies in a body. */
+/* iterations.c: instructions with bodies in a body. */
 uint32_t explain_branches_in(const lilac_simt_body *body);
 /* emitted.c: the segment of the loop that the instruction is; 0: none. */
 uint32_t explain_segment_of(const lilac_explanation *e, const lilac_simt_instruction *instruction);
 /* collect.c */
 void explain_collect(lilac_explanation *e);
-/* trips.c */
-void explain_find_trips(lilac_explanation *e);
+/* iterations.c */
+void explain_find_iterations(lilac_explanation *e);
 /* emitted.c: counts of the instructions of each operation, and the sums for a block. */
 void explain_count_emitted(lilac_explanation *e);
 lilac_explain_class explain_class_of(const lilac_simt_instruction *instruction);

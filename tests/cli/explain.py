@@ -191,7 +191,7 @@ class Launch(ExplainTest):
         write_array(os.path.join(self.folder, "counts.npy"), [3, 0, 5, 2])
         return json.loads(self.lilac("sums.ttir", "--num-warps", "1", "--grid", "4", "--json", *words).stdout)
 
-    def test_trips_from_contents(self):
+    def test_trip_counts_from_contents(self):
         facts = self.explained("--arg", "offsets=@offsets.npy", "--arg", "counts=@counts.npy")
         masked, groups, inner = [loop["estimate"] for loop in facts["loops"]]
         self.assertEqual(masked, (2 + 1 + 0 + 4) / 4)
@@ -209,7 +209,7 @@ class Launch(ExplainTest):
         self.assertLess(loads[0]["active"], 1)
         self.assertAlmostEqual(loads[0]["sectors"], 4 * loads[0]["active"], places=2)  # each lane has 4 bytes of a sector of 32
 
-    def test_trips_that_are_given(self):
+    def test_trip_counts_that_are_given(self):
         unknown = self.explained()
         self.assertFalse(unknown["budget"]["exact"])
         line = 1 + LAUNCHED[:LAUNCHED.index("scf.for %k = %c0")].count("\n")
