@@ -5,18 +5,21 @@
 Each case is compiled as on an H200 (no GPU is needed), explained with its launch and the registers that ptxas reported
 when it was measured, and the predicted time is compared with the measured one. The launch includes the contents of small
 integer buffers (lengths, offsets, tables of pages), on which trip counts depend. The constants of the model
-(src/explain/predict.c) were fitted on the cases whose number in the list of all cases is even; the table has both halves.
+(src/explain/predict.c) were fitted on a random half of the cases by bench/fit_predicted_times.py, which also does so with the
+other half and with all (h200_predicted_times_fit.md).
 
-The contents of the buffers are made by PyTorch:
+The contents of the buffers are made by PyTorch, which on another device makes other numbers of the same distributions:
 
-    python bench/predicted_times.py --write-contents contents.npz     where PyTorch and a GPU are
-    python bench/predicted_times.py --contents contents.npz …         anywhere
+    python bench/predicted_times.py --write-contents contents.npz [--device cpu]
+    python bench/predicted_times.py --contents contents.npz …
 """
 
 import argparse
 import json
 import os
 import sys
+
+from fit_predicted_times import half_of
 
 import lilac
 import lilac.triton
@@ -65,7 +68,7 @@ def integer_buffers(case):
             if buffer.dtype in ("i32", "i64") and buffer.read and not buffer.output and buffer.elements <= LARGEST]
 
 
-def write_contents(path):
+def write_contents(path, device):
     import numpy
     import torch
     from lilac.bench.case import Tensor
@@ -73,9 +76,9 @@ def write_contents(path):
     arrays = {}
     for case in discover([]):
         for key, _, number, buffer in integer_buffers(case):
-            generator = torch.Generator(device="cuda")
+            generator = torch.Generator(device=device)
             generator.manual_seed(number)
-            tensor = Tensor(torch, buffer, "cuda")
+            tensor = Tensor(torch, buffer, device)
             tensor.fill(generator)
             arrays[key] = tensor.passed().cpu().numpy()
     numpy.savez_compressed(path, **arrays)
@@ -107,12 +110,12 @@ def within(rows, limit=0.15):
 def table(rows):
     lines = ["# Predicted times", "", __doc__.strip().split("\n\n")[2].replace("\n", " "), "",
              "| half | cases | within 15 % | within 30 % |", "|---|---|---|---|"]
-    for name, half in (("fitted", 0), ("held out", 1)):
-        part = [row for row in rows if row["half"] == half]
+    halves = {"fitted": [row for row in rows if row["half"] == 0], "held out": [row for row in rows if row["half"] == 1]}
+    for name, part in (*halves.items(), ("both", rows)):
         lines.append(f"| {name} | {len(part)} | {within(part)} | {within(part, 0.3)} |")
     lines += ["", "| case | half | bound | measured, µs | predicted, µs | ratio |", "|---|---|---|---|---|---|"]
     for row in rows:
-        lines.append(f"| {row['name']} | {('fitted', 'held out')[row['half']]} | {row['bound']} | {1e3 * row['ms']:.1f} "
+        lines.append(f"| {row['name']} | {list(halves)[row['half']]} | {row['bound']} | {1e3 * row['ms']:.1f} "
                      f"| {1e3 * row['predicted_ms']:.1f} | {row['predicted_ms'] / row['ms']:.2f} |")
     return "\n".join(lines) + "\n"
 
@@ -125,10 +128,11 @@ def main():
     parser.add_argument("--contents", help="the contents of integer buffers; without it, trip counts that depend on them "
                                            "are assumed")
     parser.add_argument("--write-contents", help="write that file, and nothing else")
+    parser.add_argument("--device", default="cuda", help="PyTorch's device for --write-contents")
     parser.add_argument("--filter", default="", help="only cases whose name contains this")
     options = parser.parse_args()
     if options.write_contents:
-        return write_contents(options.write_contents)
+        return write_contents(options.write_contents, options.device)
     contents = {}
     if options.contents:
         import numpy
@@ -137,7 +141,7 @@ def main():
             contents = {key: file[key] for key in file.files}
     rows, budgets = [], []
     known = measured()
-    for number, case in enumerate(discover([])):
+    for case in discover([]):
         row = known.get(case.name)
         if row is None or options.filter not in case.name:
             continue
@@ -147,7 +151,7 @@ def main():
             print(f"{case.name}: {problem}", file=sys.stderr)
             continue
         budget = facts["budget"]
-        rows.append({"name": case.name, "half": number % 2, "ms": row["lilac"]["ms"], "bound": bound(budget),
+        rows.append({"name": case.name, "half": half_of(case.name), "ms": row["lilac"]["ms"], "bound": bound(budget),
                      "predicted_ms": 1e3 * (budget["seconds"] or 0)})
         budgets.append({**rows[-1], "family": case.family, "least_bytes": row["bytes"], "budget": budget,
                         "num_warps": facts["num_warps"], "num_ctas": facts["num_ctas"], "loops": facts["loops"],

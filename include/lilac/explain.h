@@ -66,7 +66,7 @@ typedef struct lilac_explain_counts {
 typedef struct lilac_explain_loop {
     uint32_t operation; /* its number */
     uint32_t parent;    /* the index of the loop around it plus 1; 0: none */
-    int64_t trips;      /* iterations; -1: not known when the kernel is compiled */
+    int64_t trip_count; /* iterations; -1: not known when the kernel is compiled */
     double estimate;    /* iterations in the launch, else those that the engine assumes */
     bool from_launch;   /* `estimate` follows from the arguments of the launch */
 } lilac_explain_loop;
@@ -92,18 +92,18 @@ typedef struct lilac_explain_argument {
 } lilac_explain_argument;
 
 /* The mean trip count of the loops of a line of the user's program, where it depends on data. */
-typedef struct lilac_explain_trips {
+typedef struct lilac_explain_trip_count {
     uint32_t line;
     double count;
-} lilac_explain_trips;
+} lilac_explain_trip_count;
 
 /* The launch, if it is known: what trip counts and a prediction need. */
 typedef struct lilac_explain_launch {
     uint32_t grid[3];        /* programs; 0: not known */
     uint32_t argument_count; /* known arguments, of any parameters */
     const lilac_explain_argument *arguments;
-    uint32_t trips_count; /* of loops whose trip count does not follow from the arguments */
-    const lilac_explain_trips *trips;
+    uint32_t given_loop_count; /* of loops whose trip count does not follow from the arguments */
+    const lilac_explain_trip_count *given_loops;
 } lilac_explain_launch;
 
 typedef struct lilac_explain_options {

@@ -1,11 +1,11 @@
 /* Explanations: what became of each line of a kernel.
  *
  *   explain(text, file, target, num_warps, num_ctas, num_stages, flags, registers, advice, grid,
- *           arguments, trips, line, change)
+ *           arguments, trip_counts, line, change)
  *       → (text, json, None)                                    explained
  *       → (None, [diagnostics as JSON], [diagnostics as text])  refused
  *
- * advice: whether variants are compiled, too. grid: three numbers, 0 where it is not known. arguments: [(name, bits, contents of its memory or None)]. trips: [(line, iterations)]. line: only this line, or 0. change: None,
+ * advice: whether variants are compiled, too. grid: three numbers, 0 where it is not known. arguments: [(name, bits, contents of its memory or None)]. trip_counts: [(line, iterations)]. line: only this line, or 0. change: None,
  * or (num_warps, num_ctas, num_stages, line, layout, words, divisors): what differs with other options (0: the same), with a
  * layout that is forced on the operation of a line (0: none), and with promises about parameters, [(name, divisor)]. lilac/explanation.py describes them. */
 #include "explain_texts.h"
@@ -18,7 +18,7 @@ typedef struct job {
     Py_ssize_t length;
     lilac_explain_options options;
     lilac_explain_argument *arguments;
-    lilac_explain_trips *trips;
+    lilac_explain_trip_count *trip_counts;
     lilac_explain_view view;
     /* of a change; NULL: none */
     const char *words, *layout;
@@ -114,23 +114,23 @@ static bool read_arguments(job *work, PyObject *list) {
     return true;
 }
 
-static bool read_trips(job *work, PyObject *list) {
+static bool read_trip_counts(job *work, PyObject *list) {
     const Py_ssize_t count = PyList_Size(list);
     if (count < 0)
         return false;
-    work->trips = PyMem_Calloc((size_t)count + 1, sizeof *work->trips);
-    if (work->trips == NULL) {
+    work->trip_counts = PyMem_Calloc((size_t)count + 1, sizeof *work->trip_counts);
+    if (work->trip_counts == NULL) {
         PyErr_NoMemory();
         return false;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *pair = PyList_GetItem(list, i);
         if (pair == NULL ||
-            !PyArg_ParseTuple(pair, "Id", &work->trips[i].line, &work->trips[i].count))
+            !PyArg_ParseTuple(pair, "Id", &work->trip_counts[i].line, &work->trip_counts[i].count))
             return false;
     }
-    work->options.launch.trips = work->trips;
-    work->options.launch.trips_count = (uint32_t)count;
+    work->options.launch.given_loops = work->trip_counts;
+    work->options.launch.given_loop_count = (uint32_t)count;
     return true;
 }
 
@@ -161,21 +161,21 @@ static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *target;
     unsigned launch[3], flags, registers, line;
     int advice;
-    PyObject *list, *trips, *change, *result = NULL;
+    PyObject *list, *trip_counts, *change, *result = NULL;
     lilac_explain_options_init(&work.options);
     uint32_t *grid = work.options.launch.grid;
     if (!PyArg_ParseTuple(arguments, "s#szIIIIIp(III)OOIO:explain", &work.text, &work.length,
                           &work.file, &target, &launch[0], &launch[1], &launch[2], &flags,
-                          &registers, &advice, &grid[0], &grid[1], &grid[2], &list, &trips, &line,
-                          &change) ||
+                          &registers, &advice, &grid[0], &grid[1], &grid[2], &list, &trip_counts,
+                          &line, &change) ||
         !read_options(&work.options.compile, target, launch, flags) ||
         !read_change(&work, change) || !read_arguments(&work, list)) {
         PyMem_Free(work.arguments);
         return NULL;
     }
-    if (!read_trips(&work, trips)) {
+    if (!read_trip_counts(&work, trip_counts)) {
         PyMem_Free(work.arguments);
-        PyMem_Free(work.trips);
+        PyMem_Free(work.trip_counts);
         return NULL;
     }
     work.options.registers = registers;
@@ -188,7 +188,7 @@ static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {
         /* clang-format on */
         result = outcome(&work);
     PyMem_Free(work.arguments);
-    PyMem_Free(work.trips);
+    PyMem_Free(work.trip_counts);
     lilac_context_destroy(work.context);
     return result;
 }
@@ -196,6 +196,6 @@ static PyObject *explain(PyObject *Py_UNUSED(module), PyObject *arguments) {
 PyMethodDef explain_functions[] = {
     {"explain", explain, METH_VARARGS,
      "explain($module, text, file, target, num_warps, num_ctas, num_stages, flags, registers, "
-     "advice, grid, arguments, trips, line, change, /)\n--\n\n"},
+     "advice, grid, arguments, trip_counts, line, change, /)\n--\n\n"},
     {NULL, NULL, 0, NULL},
 };

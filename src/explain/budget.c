@@ -10,18 +10,27 @@
 
 /* ---- occupancy ---------------------------------------------------------------------------- */
 
+/* Words of a thread that are kept in memory because registers do not suffice. Of straight code the
+ * assembler finds an order that needs fewer, and of loops if little is missing; accumulators of
+ * matrix products stay live. */
+static uint32_t spilled_words(const lilac_explanation *e, uint32_t pressure, uint32_t most) {
+    const bool spills = e->tensor_clocks > 0 && pressure > most + most / 8;
+    return spills ? pressure - most : 0;
+}
+
 static void find_occupancy(lilac_explanation *e) {
     lilac_explain_budget *b = &e->budget;
     const lilac_arch *arch = e->compilation.target.arch;
+    const uint32_t most =
+        e->kernel->min_blocks > 0
+            ? lilac_registers_for_blocks(arch, e->kernel->num_warps, e->kernel->min_blocks)
+            : LILAC_MOST_REGISTERS;
+    const uint32_t pressure = lilac_simt_pressure(e->kernel, LILAC_SIMT_PRESSURE_EARLY);
+    e->spilled = spilled_words(e, pressure, most);
     b->shared_bytes = e->kernel->shared_bytes;
     b->registers_estimated = e->options.registers == 0;
     b->registers = e->options.registers;
     if (b->registers_estimated) {
-        const uint32_t pressure = lilac_simt_pressure(e->kernel, LILAC_SIMT_PRESSURE_EARLY);
-        const uint32_t most =
-            e->kernel->min_blocks > 0
-                ? lilac_registers_for_blocks(arch, e->kernel->num_warps, e->kernel->min_blocks)
-                : LILAC_MOST_REGISTERS;
         b->registers = min_u32(pressure + (pressure + 7) / 8 + 8, most);
     }
     const lilac_block_demand all = {e->kernel->num_warps, b->registers, b->shared_bytes};
@@ -61,7 +70,7 @@ static void sum_operations(lilac_explanation *e) {
 double explain_sectors(const lilac_explanation *e, bool shared) {
     double sum = 0;
     for (uint32_t i = 0; i < e->count; i++) {
-        sum += e->executions[i] * e->traffic[i] * (shared ? e->share[i] : 1);
+        sum += e->executions[i] * e->traffic[i] * (shared ? e->share[i] : 1 - e->cached[i]);
     }
     return sum;
 }
@@ -95,6 +104,18 @@ static double larger(double a, double b) {
     return a > b ? a : b;
 }
 
+/* Sectors that an operation does not access of the lines that memory delivers for it; negative, if
+ * an operation before it has accessed other sectors of these lines. What a loop leaves in one
+ * iteration it may access in the next one. */
+static double unused_sectors(const lilac_explanation *e, uint32_t index) {
+    enum { SECTORS = 4 };
+    const bool atomic = e->operations[index].op->code == LILAC_TILE_OP_TT_ATOMIC_RMW;
+    if (e->span[index] == 0 || e->again[index] > 0 || e->operations[index].loop > 0 || atomic) {
+        return 0;
+    }
+    return e->share[index] * (SECTORS * e->pieces[index] - e->traffic[index]);
+}
+
 /* Adds accesses to memory to the segments; instructions are in them (emitted.c). */
 static void fill_segments(lilac_explanation *e) {
     for (uint32_t i = 0; i < e->count; i++) {
@@ -112,8 +133,22 @@ static void fill_segments(lilac_explanation *e) {
         s->operands += times * (double)c->wgmma_bytes / 128;
         s->shuffles += times * (double)c->shuffles;
         s->global += times * larger(e->lines[i], e->active[i] * (double)global);
-        s->sectors += times * e->traffic[i];
+        s->sectors += times * e->traffic[i] * (1 - e->cached[i]);
         s->memory_sectors += times * e->traffic[i] * e->share[i];
+        s->unused_sectors += times * unused_sectors(e, i);
+    }
+}
+
+/* A word that is kept in memory is stored and loaded in each iteration of the loops with products:
+ * a line of L1 for a warp. */
+static void spill(lilac_explanation *e) {
+    for (uint32_t k = 1; k <= e->loop_count; k++) {
+        explain_segment *s = &e->segments[k];
+        const double accesses = 2.0 * e->spilled * e->kernel->num_warps * s->iterations;
+        if (s->tensor > 0) {
+            s->global += accesses;
+            s->issue[LILAC_EXPLAIN_GLOBAL] += accesses;
+        }
     }
 }
 
@@ -123,5 +158,6 @@ void explain_find_budget(lilac_explanation *e) {
     explain_find_reuse(e);
     fill_segments(e);
     explain_find_chains(e);
+    spill(e);
     find_roofs(e);
 }

@@ -1,8 +1,14 @@
 /* How long one iteration of a loop takes if its warps have the multiprocessor for themselves:
  *
- *     ready of a value    start of its instruction + latency of its unit
+ *     ready of a value    start of its instruction + latency of its unit; of a load, not before the
+ *                         loads before it have been transferred
  *     start               when its operands are ready, and not before the last wait or barrier
- *     iteration           from the first start to the last; or the issue of its instructions
+ *     iteration           from the first start to the last; or what its instructions occupy of the
+ *                         issue slots, the unit of integers and the special function unit
+ *
+ * Accesses of all warps follow each other on the path to L1 and shared memory, a clock for each
+ * wavefront. What L1 does not have is transferred at the rate of L2, and what memory delivers at the
+ * multiprocessor's part of its bandwidth.
  *
  * Iterations follow each other: values that the loop carries, groups of copies and products that
  * are in flight keep the times at which they complete. A wait for all but the newest N groups waits
@@ -16,16 +22,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITERATIONS = 12, FILLING = 6, GROUPS = 32 };
+enum { ITERATIONS = 12, FILLING = 6, GROUPS = 32, WARPS = 4 /* with a scheduler each */ };
 
-/* Clocks from an instruction to its use. Of memory: if L2 has the line; if memory delivers it on an
- * idle device, and on a device whose multiprocessors have that many warps or more. */
-static const double L2 = 300, IDLE_MEMORY = 700, BUSY_MEMORY = 1100, BUSY_WARPS = 16;
+/* Clocks from an instruction to its use. Of memory: if L1 or L2 has the line; if memory delivers it
+ * on an idle device, and on a device whose multiprocessors have that many warps or more (`late` in
+ * costs.def). The others are estimates. */
+static const double L1 = 35, L2 = 300, IDLE_MEMORY = 1000, BUSY_MEMORY = 1400, BUSY_WARPS = 16;
 static const double COPY = 100; /* to shared memory, beyond those */
 static const double ARITHMETIC = 4.5, SPECIAL = 20, SHARED = 30, SHUFFLE = 24, VOTE = 14;
-static const double MATRIX = 33, WGMMA = 60, BARRIER = 28, CLUSTER_BARRIER = 224;
-/* Clocks of a scheduler for an issue slot. */
+static const double MATRIX = 33, WGMMA = 60, BARRIER = 28, FENCE = 150, CLUSTER_BARRIER = 224;
+/* Bytes a clock that a multiprocessor receives at most; and of all of them, from L2 and from memory:
+ * 12.2 and 4.5 TB/s at 1.98 GHz, close to what is fitted in predict.c. */
+static const double MOST_BYTES = 64, L2_BYTES = 6160, MEMORY_BYTES = 2270;
+/* Clocks of a unit of a scheduler for an issue slot. */
 static const double SPECIAL_SLOTS = 8, INTEGER_SLOTS = 1.5;
+
+/* What instructions occupy in a scheduler. */
+enum { ISSUE, INTEGERS, SPECIALS, UNITS };
 
 typedef struct groups {
     double done[GROUPS]; /* times of completion, the newest at `next` - 1 */
@@ -35,22 +48,34 @@ typedef struct groups {
 
 typedef struct chain {
     lilac_explanation *e;
-    double *ready; /* by value */
-    double now;    /* no later instruction starts before */
-    double last;   /* start of the instruction that starts last */
-    double tensor; /* the tensor core is free */
-    double base;   /* the last wait or barrier ended */
-    double slots;  /* of the scheduler since then, of all warps that share it */
-    double busy;   /* slots of one iteration */
-    double shared; /* warps that share a scheduler */
-    double load;   /* of the memory: 0 to 1 */
-    double ahead;  /* iterations between the start of a tensor copy and its use */
+    double *ready;       /* by value */
+    double now;          /* no later instruction starts before */
+    double last;         /* start of the instruction that starts last */
+    double tensor;       /* the tensor core is free */
+    double port;         /* likewise the path from registers to L1 and shared memory */
+    double fill;         /* likewise that from L2 to the multiprocessor */
+    double memory;       /* likewise its part of the memory */
+    double base;         /* the last wait or barrier ended */
+    double slots[UNITS]; /* of a scheduler since then, of all warps that share it, by unit */
+    double busy[UNITS];  /* likewise of one iteration */
+    double shared;       /* warps that share a scheduler */
+    double load;         /* of the memory: 0 to 1 */
+    double device;       /* multiprocessors that have a block */
+    double ahead;        /* iterations between the start of a tensor copy and its use */
     groups copies, products, boxes;
     uint32_t waits;
 } chain;
 
 static double larger(double a, double b) {
     return a > b ? a : b;
+}
+
+static double largest(const double slots[UNITS]) {
+    return larger(slots[ISSUE], larger(slots[INTEGERS], slots[SPECIALS]));
+}
+
+static void clear(double slots[UNITS]) {
+    memset(slots, 0, UNITS * sizeof *slots);
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */
@@ -86,7 +111,15 @@ static void clear_groups(groups *g) {
 static double memory_clocks(const chain *c, const lilac_simt_instruction *i) {
     const uint32_t number = explain_number(c->e, i->location);
     const double share = number > 0 ? c->e->share[number - 1] : 0;
-    return L2 + share * (IDLE_MEMORY + c->load * (BUSY_MEMORY - IDLE_MEMORY) - L2);
+    const double cached = number > 0 ? c->e->cached[number - 1] : 0;
+    return L2 + share * (IDLE_MEMORY + c->load * (BUSY_MEMORY - IDLE_MEMORY) - L2) -
+           cached * (L2 - L1);
+}
+
+static double busy_multiprocessors(const lilac_explanation *e) {
+    const uint32_t *grid = e->options.launch.grid;
+    const double blocks = (double)grid[0] * grid[1] * grid[2] * e->compilation.target.num_ctas;
+    return blocks > 0 && blocks < EXPLAIN_MULTIPROCESSORS ? blocks : EXPLAIN_MULTIPROCESSORS;
 }
 
 /* How busy the device is: its warps, over those from which on the latency is that of a busy one. */
@@ -116,18 +149,16 @@ static double latency_of(const chain *c, const lilac_simt_instruction *i) {
     }
 }
 
-/* Clocks of a scheduler for one issue slot: the unit of integers has half the rate of the issue. */
-static double unit_slots(const lilac_simt_instruction *i) {
-    if (explain_is_special(i)) {
-        return SPECIAL_SLOTS;
-    }
-    switch (explain_class_of(i)) {
-    case LILAC_EXPLAIN_INTEGER:
-    case LILAC_EXPLAIN_CONVERT:
-    case LILAC_EXPLAIN_MOVE:
-        return INTEGER_SLOTS;
-    default:
-        return 1;
+/* The units that execute an instruction of so many issue slots, in so many warps. */
+static void add_slots(double sum[UNITS], const lilac_explanation *e,
+                      const lilac_simt_instruction *i, double slots, double warps) {
+    const lilac_explain_class class_ = explain_class_of(i);
+    sum[ISSUE] += slots;
+    if (explain_is_special(e, i)) {
+        sum[SPECIALS] += SPECIAL_SLOTS * warps;
+    } else if (class_ == LILAC_EXPLAIN_INTEGER || class_ == LILAC_EXPLAIN_CONVERT ||
+               class_ == LILAC_EXPLAIN_MOVE) {
+        sum[INTEGERS] += INTEGER_SLOTS * slots;
     }
 }
 
@@ -146,14 +177,65 @@ static void wait_for(chain *c, double time) {
     c->now = larger(larger(c->now, c->last), time);
     c->last = larger(c->last, c->now);
     c->base = c->now;
-    c->slots = 0;
+    clear(c->slots);
+}
+
+/* When a unit that is free at `*unit` has worked `clocks` for a request of the time `start`. */
+static double occupy(double *unit, double start, double clocks) {
+    *unit = larger(*unit, start) + clocks;
+    return *unit;
+}
+
+/* Clocks that the accesses of all warps by an instruction occupy: of L1, and of a multiprocessor's
+ * part of the bandwidth of L2 and of memory if all of them transfer at the same time. */
+typedef struct transfer {
+    double lines, l2, memory;
+} transfer;
+
+static transfer transfer_of(const chain *c, const lilac_simt_instruction *i) {
+    const lilac_explanation *e = c->e;
+    const uint32_t number = explain_number(e, i->location);
+    const explain_emitted *emitted = number > 0 ? &e->emitted[number - 1] : NULL;
+    const uint32_t shared = emitted != NULL ? emitted->loads + emitted->stores : 0;
+    if (emitted == NULL || emitted->accesses <= shared) {
+        return (transfer){0};
+    }
+    const double count = emitted->accesses - shared;
+    const double bytes = e->traffic[number - 1] * e->compilation.target.arch->sector_bytes / count;
+    const double l2 = bytes * (1 - e->cached[number - 1]);
+    return (transfer){.lines = e->lines[number - 1] / count,
+                      .l2 = l2 * larger(1 / MOST_BYTES, c->device / L2_BYTES),
+                      .memory = bytes * e->share[number - 1] * c->device / MEMORY_BYTES};
+}
+
+/* When an access of all warps to global memory is complete. */
+static double access_global(chain *c, const lilac_simt_instruction *i, double start) {
+    const transfer t = transfer_of(c, i);
+    const double sent = occupy(&c->port, start, t.lines);
+    const double arrives = sent + memory_clocks(c, i);
+    return larger(occupy(&c->fill, arrives, t.l2), occupy(&c->memory, arrives, t.memory));
+}
+
+static double access_shared(chain *c, const lilac_simt_instruction *i, double start) {
+    const uint32_t number = explain_number(c->e, i->location);
+    double wavefronts = 0;
+    if (number > 0) {
+        const lilac_explain_counts *counts = &c->e->operations[number - 1].counts;
+        const explain_emitted *emitted = &c->e->emitted[number - 1];
+        const uint32_t all = emitted->loads + emitted->stores;
+        wavefronts =
+            all > 0
+                ? (double)(counts->shared_load_wavefronts + counts->shared_store_wavefronts) / all
+                : 0;
+    }
+    return occupy(&c->port, start, wavefronts) + SHARED;
 }
 
 /* What an asynchronous instruction starts, or a wait or barrier awaits. */
 static void follow_groups(chain *c, const lilac_simt_instruction *i, double start) {
     switch (i->code) {
     case LILAC_SIMT_OP_WGMMA:
-        c->tensor = larger(start, c->tensor) + matrix_clocks(i);
+        c->tensor = larger(start, c->tensor) + matrix_clocks(i) * c->shared;
         c->products.open = larger(c->products.open, c->tensor + WGMMA);
         break;
     case LILAC_SIMT_OP_WGMMA_COMMIT:
@@ -163,7 +245,7 @@ static void follow_groups(chain *c, const lilac_simt_instruction *i, double star
         wait_for(c, completion(&c->products, i->payload.wgmma_wait.groups));
         break;
     case LILAC_SIMT_OP_CP_ASYNC:
-        c->copies.open = larger(c->copies.open, start + COPY + memory_clocks(c, i));
+        c->copies.open = larger(c->copies.open, COPY + access_global(c, i, start));
         break;
     case LILAC_SIMT_OP_CP_ASYNC_COMMIT:
         commit(&c->copies);
@@ -176,7 +258,7 @@ static void follow_groups(chain *c, const lilac_simt_instruction *i, double star
         break;
     case LILAC_SIMT_OP_CP_TENSOR_LOAD:
     case LILAC_SIMT_OP_CP_BULK_LOAD:
-        c->boxes.open = larger(c->boxes.open, start + COPY + memory_clocks(c, i));
+        c->boxes.open = larger(c->boxes.open, COPY + access_global(c, i, start));
         break;
     case LILAC_SIMT_OP_MBARRIER_WAIT:
         wait_for(c, completion(&c->boxes, (int64_t)c->ahead - 1));
@@ -184,7 +266,15 @@ static void follow_groups(chain *c, const lilac_simt_instruction *i, double star
     case LILAC_SIMT_OP_BARRIER:
     case LILAC_SIMT_OP_GROUP_BARRIER:
     case LILAC_SIMT_OP_NAMED_BARRIER_SYNC:
-        wait_for(c, c->last + BARRIER);
+        wait_for(c, larger(c->last, c->port) + BARRIER);
+        break;
+    case LILAC_SIMT_OP_ATOMIC_GLOBAL: /* waits for the accesses before it, and is awaited */
+        if (i->order != LILAC_SIMT_RELAXED) {
+            wait_for(c, c->last + 2 * L2);
+        }
+        break;
+    case LILAC_SIMT_OP_FENCE_PROXY_ASYNC:
+        wait_for(c, larger(c->last, c->port) + FENCE);
         break;
     case LILAC_SIMT_OP_CLUSTER_BARRIER:
         wait_for(c, c->last + CLUSTER_BARRIER);
@@ -205,13 +295,17 @@ static void step(chain *c, const lilac_simt_instruction *i) {
         start = done = c->now; /* registers of wgmma are awaited by wgmma.wait */
     } else if (i->code == LILAC_SIMT_OP_MMA) {
         start = larger(start, c->tensor);
-        c->tensor = start + matrix_clocks(i);
+        c->tensor = start + matrix_clocks(i) * c->shared;
         done = start + MATRIX;
+    } else if (explain_class_of(i) == LILAC_EXPLAIN_SHARED) {
+        done = access_shared(c, i, start);
+    } else if (explain_class_of(i) == LILAC_EXPLAIN_GLOBAL && i->result_count > 0) {
+        done = access_global(c, i, start);
     }
-    const double slots = explain_slots(c->e, i) * c->shared * unit_slots(i);
-    c->slots += slots;
-    c->busy += slots;
-    c->last = larger(c->last, larger(start, c->base + c->slots));
+    const double slots = explain_slots(c->e, i) * c->shared;
+    add_slots(c->slots, c->e, i, slots, c->shared);
+    add_slots(c->busy, c->e, i, slots, c->shared);
+    c->last = larger(c->last, larger(start, c->base + largest(c->slots)));
     for (uint32_t k = 0; k < i->result_count; k++) {
         c->ready[i->result + k] = done;
     }
@@ -245,18 +339,34 @@ static void visit(chain *c, const lilac_simt_body *body, uint32_t *next) {
 
 /* ---- iterations --------------------------------------------------------------------------- */
 
-static double iterate(chain *c, const lilac_simt_instruction *loop, uint32_t next) {
+/* Stores and loads of words that are not in registers. */
+static void spill(chain *c, uint32_t words) {
+    if (words == 0) {
+        return;
+    }
+    const double slots = 2 * words * c->shared;
+    c->slots[ISSUE] += slots;
+    c->busy[ISSUE] += slots;
+    occupy(&c->port, c->base, WARPS * slots);
+    c->last = larger(c->last, larger(c->port, c->base + largest(c->slots)));
+}
+
+static double iterate(chain *c, const lilac_simt_instruction *loop, uint32_t next,
+                      uint32_t spilled) {
     const lilac_simt_body *body = loop->bodies[loop->body_count - 1];
     const uint32_t first = loop->code == LILAC_SIMT_OP_LOOP;
     double total = 0;
     for (uint32_t n = 0; n < ITERATIONS; n++) {
         uint32_t at = next;
-        c->now = c->last = c->base = c->slots = c->busy = 0;
+        c->now = c->last = c->base = 0;
+        clear(c->slots);
+        clear(c->busy);
         c->waits = 0;
         for (uint32_t b = 0; b < loop->body_count; b++) {
             visit(c, loop->bodies[b], &at);
         }
         commit(&c->boxes);
+        spill(c, spilled);
         const double time = c->last;
         double *passed = lilac_heap_grow(NULL, (body->last->operand_count + 1u) * sizeof *passed);
         for (uint32_t k = 0; k < body->last->operand_count; k++) {
@@ -274,6 +384,9 @@ static double iterate(chain *c, const lilac_simt_instruction *loop, uint32_t nex
         shift_groups(&c->products, time);
         shift_groups(&c->boxes, time);
         c->tensor -= time;
+        c->port -= time;
+        c->fill -= time;
+        c->memory -= time;
         total += n >= FILLING ? time : 0;
     }
     return total / (ITERATIONS - FILLING);
@@ -284,7 +397,14 @@ static void reset(chain *c) {
     clear_groups(&c->copies);
     clear_groups(&c->products);
     clear_groups(&c->boxes);
-    c->now = c->last = c->base = c->slots = c->busy = c->tensor = 0;
+    c->now = c->last = c->base = c->tensor = c->port = c->fill = c->memory = 0;
+    clear(c->slots);
+    clear(c->busy);
+}
+
+/* Warps that share a scheduler; warpgroups that share the tensor cores. */
+static double sharing_warps(uint32_t warps) {
+    return warps > 4 ? warps / 4.0 : 1;
 }
 
 static void find(chain *c, const lilac_simt_body *body, uint32_t *next, uint32_t program) {
@@ -298,18 +418,24 @@ static void find(chain *c, const lilac_simt_body *body, uint32_t *next, uint32_t
         if (segment > 0) {
             explain_segment *s = &e->segments[segment];
             reset(c);
-            const double time = iterate(c, i, *next);
+            const double time = iterate(c, i, *next, s->tensor > 0 ? e->spilled : 0);
             if (branch->taken[i->body_count - 1] > 0) {
                 s->clocks = time;
                 s->waits = c->waits;
-                s->busy = c->busy;
+                s->busy = largest(c->busy);
                 s->program = program;
                 s->entries += branch->entries / e->samples;
                 s->iterations += branch->taken[i->body_count - 1] / e->samples;
             }
         }
         for (uint32_t b = 0; b < i->body_count; b++) {
-            find(c, i->bodies[b], next, i->code == LILAC_SIMT_OP_PROGRAMS ? b + 1 : program);
+            const bool own = i->code == LILAC_SIMT_OP_PROGRAMS;
+            const double all = c->shared;
+            if (own) {
+                c->shared = sharing_warps(i->bodies[b]->end_warp - i->bodies[b]->first_warp);
+            }
+            find(c, i->bodies[b], next, own ? b + 1 : program);
+            c->shared = all;
         }
     }
 }
@@ -317,14 +443,15 @@ static void find(chain *c, const lilac_simt_body *body, uint32_t *next, uint32_t
 void explain_find_chains(lilac_explanation *e) {
     chain c = {.e = e,
                .load = load_of(e),
+               .device = busy_multiprocessors(e),
                .ahead = explain_copies_ahead(e),
-               .shared = e->kernel->num_warps > 4 ? e->kernel->num_warps / 4.0 : 1};
+               .shared = sharing_warps(e->kernel->num_warps)};
     uint32_t next = 0;
     c.ready = lilac_heap_grow(NULL, e->kernel->value_count * sizeof *c.ready);
     reset(&c);
     visit(&c, e->kernel->body, &next);
     e->segments[0].clocks = c.last;
-    e->segments[0].busy = c.busy;
+    e->segments[0].busy = largest(c.busy);
     e->segments[0].entries = e->segments[0].iterations = 1;
     next = 0;
     find(&c, e->kernel->body, &next, 0);

@@ -15,14 +15,14 @@ static void count(void *data, lilac_tile_op *op) {
 
 static uint32_t add_loop(lilac_explanation *e, const lilac_tile_op *op, uint32_t number,
                          uint32_t parent) {
-    uint64_t trips;
-    const bool known =
-        op->code == LILAC_TILE_OP_SCF_FOR && lilac_tile_trip_count(op, &trips) && trips < 1U << 30;
+    uint64_t trip_count;
+    const bool known = op->code == LILAC_TILE_OP_SCF_FOR &&
+                       lilac_tile_trip_count(op, &trip_count) && trip_count < 1U << 30;
     e->loops[e->loop_count++] = (lilac_explain_loop){
         .operation = number,
         .parent = parent,
-        .trips = known ? (int64_t)trips : -1,
-        .estimate = known ? (double)trips : (double)lilac_engine_estimated_trips(op)};
+        .trip_count = known ? (int64_t)trip_count : -1,
+        .estimate = known ? (double)trip_count : (double)lilac_engine_estimated_trips(op)};
     return e->loop_count;
 }
 
@@ -84,8 +84,13 @@ void explain_collect(lilac_explanation *e) {
     e->emitted = lilac_arena_array(e->arena, explain_emitted, e->count + 1);
     e->traffic = lilac_arena_array(e->arena, double, e->count + 1);
     e->lines = lilac_arena_array(e->arena, double, e->count + 1);
+    e->pieces = lilac_arena_array(e->arena, double, e->count + 1);
+    e->span = lilac_arena_array(e->arena, double, e->count + 1);
+    e->cached = lilac_arena_array(e->arena, double, e->count + 1);
     e->active = lilac_arena_array(e->arena, double, e->count + 1);
-    e->again = lilac_arena_array(e->arena, bool, e->count + 1);
+    e->again = lilac_arena_array(e->arena, uint32_t, e->count + 1);
+    e->distinct = lilac_arena_array(e->arena, double, e->count + 1);
+    e->footprint = lilac_arena_array(e->arena, double, e->count + 1);
     e->share = lilac_arena_array(e->arena, double, e->count + 1);
     e->tensor = lilac_arena_array(e->arena, double, e->count + 1);
     e->loops = lilac_arena_array(e->arena, lilac_explain_loop, e->count + 1);

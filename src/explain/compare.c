@@ -2,8 +2,11 @@
 #include "json.h"
 #include "text.h"
 
+#include <math.h>
+
+/* Differences that one decimal shows. */
 static void put_row(lilac_text *out, const char *what, double before, double after) {
-    if (before != after) {
+    if (fabs(after - before) >= 0.05) {
         lilac_text_printf(out, "  %-28s %14.1f %14.1f", what, before, after);
         if (before > 0) {
             lilac_text_printf(out, "   %+.1f %%", 100 * (after - before) / before);

@@ -111,6 +111,53 @@ static bool is_float(const lilac_explanation *e, lilac_simt_value value) {
     return lilac_simt_type_is_float((lilac_simt_type)e->kernel->values[value].type);
 }
 
+/* ptxas multiplies by the reciprocal of a constant, and computes that of a uniform value once. */
+static bool divides_by_uniform(const lilac_explanation *e, const lilac_simt_instruction *i) {
+    const lilac_simt_value_info *divisor = &e->kernel->values[i->operands[1]];
+    return (i->flags & LILAC_SIMT_APPROXIMATE) &&
+           (divisor->uniform ||
+            (divisor->definition != NULL && divisor->definition->code == LILAC_SIMT_OP_CONST));
+}
+
+/* Of a function of floats: one instruction of the special function unit if subnormal numbers are
+ * flushed; else its argument and its result are scaled. Exact ones are refined by multiply-adds.
+ * (Counted in what ptxas 13.0 makes of each for sm_90a; of the branches, the usual one.) */
+static double function_slots(const lilac_explanation *e, const lilac_simt_instruction *i) {
+    const bool flushes = i->flags & LILAC_SIMT_FTZ, approximate = i->flags & LILAC_SIMT_APPROXIMATE;
+    switch (i->code) {
+    case LILAC_SIMT_OP_FEXP2:
+    case LILAC_SIMT_OP_FLOG2:
+    case LILAC_SIMT_OP_FRSQRT:
+        return flushes ? 1 : 4;
+    case LILAC_SIMT_OP_FSQRT:
+        return !approximate ? 8 : flushes ? 1 : 4;
+    case LILAC_SIMT_OP_FRCP:
+        return approximate && flushes ? 1 : 8;
+    case LILAC_SIMT_OP_FDIV:
+        return !approximate ? 10 : divides_by_uniform(e, i) ? 2 : 6;
+    default:
+        return 1;
+    }
+}
+
+/* A pair of halves is packed by the instruction that rounds them, if that is one. */
+static double pack_slots(const lilac_explanation *e, const lilac_simt_instruction *i) {
+    if (bits_of(e, i->operands[0]) >= 32) {
+        return 0;
+    }
+    const lilac_simt_instruction *made = e->kernel->values[i->operands[0]].definition;
+    const bool rounded = made != NULL && made->code == LILAC_SIMT_OP_FCVT;
+    return rounded ? 0.5 * (i->operand_count - 1u) : i->operand_count - 1u;
+}
+
+/* A load that a predicate guards has its results set before. */
+static double load_slots(const lilac_explanation *e, const lilac_simt_instruction *i) {
+    const bool guarded =
+        i->operand_count > 1 && e->kernel->values[i->operands[1]].type == LILAC_SIMT_I1;
+    const double words = i->result_count * bits_of(e, i->result) / 32.0;
+    return 1 + (!guarded ? 0 : words < 2 ? 1 : words / 2);
+}
+
 /* Issue slots of a warp's scheduler that one instruction takes as machine code: moves between
  * whole registers take none; arithmetic of 64 bits takes two, and divisions take many. */
 double explain_slots(const lilac_explanation *e, const lilac_simt_instruction *i) {
@@ -124,12 +171,17 @@ double explain_slots(const lilac_explanation *e, const lilac_simt_instruction *i
     case LILAC_SIMT_OP_ZEXT:
     case LILAC_SIMT_OP_OPAQUE:
         return 0;
-    case LILAC_SIMT_OP_PACK: /* one instruction rounds two floats and packs them */
-        return bits_of(e, i->operands[0]) >= 32 ? 0 : 0.5;
+    case LILAC_SIMT_OP_PACK:
+        return pack_slots(e, i);
+    case LILAC_SIMT_OP_LD_GLOBAL:
+        return load_slots(e, i);
+    case LILAC_SIMT_OP_S2F:
+    case LILAC_SIMT_OP_U2F: /* narrow integers are extended */
+        return bits_of(e, i->operands[0]) < 32 ? 2 : 1;
     case LILAC_SIMT_OP_FCVT:
         return bits_of(e, i->result) == 16 && bits_of(e, i->operands[0]) == 32 ? 0.5 : 1;
     case LILAC_SIMT_OP_UNPACK:
-        return bits_of(e, i->result) >= 32 ? 0 : 1;
+        return bits_of(e, i->result) >= 32 ? 0 : bits_of(e, i->result) == 8 ? i->result_count : 1;
     case LILAC_SIMT_OP_DIV_S:
     case LILAC_SIMT_OP_DIV_U:
     case LILAC_SIMT_OP_REM_S:
@@ -151,13 +203,15 @@ double explain_slots(const lilac_explanation *e, const lilac_simt_instruction *i
                : bits_of(e, i->operands[0]) == 64                               ? 2
                                                                                 : 1;
     default:
-        return 1;
+        return function_slots(e, i);
     }
 }
 
 /* Does the special function unit execute it? It also converts between integers and floats. */
-bool explain_is_special(const lilac_simt_instruction *i) {
+bool explain_is_special(const lilac_explanation *e, const lilac_simt_instruction *i) {
     switch (i->code) {
+    case LILAC_SIMT_OP_FDIV:
+        return !divides_by_uniform(e, i);
     case LILAC_SIMT_OP_S2F:
     case LILAC_SIMT_OP_U2F:
     case LILAC_SIMT_OP_F2S:
@@ -269,10 +323,27 @@ uint32_t explain_segment_of(const lilac_explanation *e, const lilac_simt_instruc
     return 0;
 }
 
+/* Wavefronts of an atomic on shared memory whose addresses depend on data: the most of 32 lanes, at
+ * random, in one of 32 banks. */
+static const double CONFLICTS = 3.53;
+
 typedef struct walk {
     lilac_explanation *e;
     uint32_t next; /* index of the next branch */
 } walk;
+
+/* Of a function, one slot is that of the special function unit, the others are arithmetic; of a
+ * load, one is an access, the others are moves. */
+static void add_slots(explain_segment *s, lilac_explain_class class_, bool special, double slots,
+                      double issued) {
+    const bool function = class_ == LILAC_EXPLAIN_SPECIAL, load = class_ == LILAC_EXPLAIN_GLOBAL;
+    if (function || load) {
+        const double own = function && !special ? 0 : issued;
+        s->issue[function ? LILAC_EXPLAIN_FLOAT : LILAC_EXPLAIN_MOVE] += slots - own;
+        slots = own;
+    }
+    s->issue[class_] += slots;
+}
 
 static void visit(walk *w, const lilac_simt_body *body, double weight, uint64_t warps,
                   uint32_t segment) {
@@ -298,10 +369,14 @@ static void visit(walk *w, const lilac_simt_body *body, double weight, uint64_t 
         e->issue[class_] += issued * (double)warps;
         e->tensor_clocks += weight * tensor_clocks(e, i, warps);
         const uint32_t inside = explain_segment_of(e, i);
-        e->segments[inside > 0 ? inside : segment].issue[class_] +=
-            (branch == NULL ? explain_slots(e, i) * weight : issued) * (double)warps;
-        e->segments[segment].special += explain_is_special(i) ? weight * (double)warps : 0;
+        add_slots(&e->segments[inside > 0 ? inside : segment], class_, explain_is_special(e, i),
+                  (branch == NULL ? explain_slots(e, i) * weight : issued) * (double)warps,
+                  issued * (double)warps);
+        e->segments[segment].special += explain_is_special(e, i) ? weight * (double)warps : 0;
         e->segments[segment].tensor += weight * tensor_clocks(e, i, warps);
+        if (i->code == LILAC_SIMT_OP_ATOMIC_SHARED) {
+            e->segments[segment].shared += CONFLICTS * weight * (double)warps;
+        }
         for (uint32_t b = 0; b < i->body_count; b++) {
             const lilac_simt_body *inner = i->bodies[b];
             const uint64_t own = inner->end_warp > 0 ? inner->end_warp - inner->first_warp : warps;

@@ -116,7 +116,7 @@ lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
     }
     explain_collect(e);
     explain_find_files(e);
-    explain_find_trips(e);
+    explain_find_iterations(e);
     explain_count_emitted(e);
     for (uint32_t i = 0; i < e->count; i++) {
         explain_count_plans(e, i);

@@ -2,9 +2,12 @@
  *
  *   compile ─▶ collect.c    the operations and loops, and the plans of each
  *            ─▶ emitted.c   the SIMT instructions of each, by class
- *            ─▶ trips.c     how often loops and branches are executed
- *            ─▶ counts.c    counters of an operation, from plans and instructions
- *            ─▶ budget.c    a block's use of each unit, and the time that follows
+ *            ─▶ iterations.c     how often loops and branches are executed
+ *            ─▶ plan_counts.c  counters of an operation, from plans and instructions
+ *            ─▶ accesses.c, traffic.c  what the launch accesses (walk.c, slices.c), and which cache
+ *                           has it
+ *            ─▶ budget.c    a block's use of each unit
+ *            ─▶ chain.c, predict.c  the time of a segment, and of the launch
  *   ─▶ text.c, json.c, compare.c
  */
 #ifndef LILAC_EXPLAIN_INTERNAL_H
@@ -35,15 +38,15 @@ static inline uint64_t explain_counter_get(const lilac_explain_counts *counts,
 /* sum += factor · part, rounded. */
 void explain_counts_add(lilac_explain_counts *sum, const lilac_explain_counts *part, double factor);
 
-/* ---- branches (trips.c) ------------------------------------------------------------------- */
+/* ---- branches (iterations.c) ------------------------------------------------------------------- */
 
 /* A SIMT instruction with bodies. */
 typedef struct explain_branch {
     const lilac_simt_instruction *instruction;
-    double entries;  /* executions of it, over the sampled programs */
-    double taken[2]; /* executions of its bodies; of a loop: iterations */
-    int64_t trips;   /* of a loop: the trip count without a launch; -1: not known */
-    bool known;      /* nothing had to be assumed */
+    double entries;     /* executions of it, over the sampled programs */
+    double taken[2];    /* executions of its bodies; of a loop: iterations */
+    int64_t trip_count; /* of a loop: the trip count without a launch; -1: not known */
+    bool known;         /* nothing had to be assumed */
 } explain_branch;
 
 /* ---- segments ------------------------------------------------------------------------------ */
@@ -63,6 +66,7 @@ typedef struct explain_segment {
     double operands;       /* wavefronts of the operands of wgmma */
     double shuffles;
     double sectors, memory_sectors; /* exchanged with L2, and with memory */
+    double unused_sectors;          /* of the lines that memory delivers */
 } explain_segment;
 
 /* ---- the explanation ---------------------------------------------------------------------- */
@@ -107,11 +111,17 @@ struct lilac_explanation {
     bool *certain;            /* `executions` is known */
     explain_emitted *emitted; /* of one warp */
     double *traffic;          /* sectors that one execution exchanges with L2, for a block */
-    double *lines;  /* wavefronts of L1 of one execution's accesses to global memory: accesses.c */
-    double *active; /* the part of its accesses' threads that no mask turns off: accesses.c */
-    bool *again;    /* an earlier operation loads the same: traffic.c */
-    double *share;  /* different addresses of its accesses, over the programs: traffic.c */
-    double *tensor; /* clocks of the tensor cores of one execution */
+    double *lines;   /* wavefronts of L1 of one execution's accesses to global memory: accesses.c */
+    double *pieces;  /* lines of memory that one execution accesses, in whole or in part, and none
+                       before it: accesses.c */
+    double *span;    /* bytes from its lowest to its highest address, in one program: accesses.c */
+    double *cached;  /* the part of its sectors that L1 has: traffic.c */
+    double *active;  /* the part of its accesses' threads that no mask turns off: accesses.c */
+    uint32_t *again; /* the number of an earlier operation that loads the same; 0: none */
+    double *distinct;  /* different addresses of its accesses, over the programs */
+    double *footprint; /* sectors from its lowest to its highest address, in all programs */
+    double *share;     /* the part of its sectors that memory delivers: traffic.c, like these */
+    double *tensor;    /* clocks of the tensor cores of one execution */
     uint32_t loop_count, loop_capacity;
     lilac_explain_loop *loops;
     explain_segment *segments; /* by index of the loop plus 1 */
@@ -122,6 +132,7 @@ struct lilac_explanation {
     lilac_explain_counts block;
     double issue[LILAC_EXPLAIN_CLASS_COUNT]; /* of a block */
     double tensor_clocks;                    /* likewise */
+    uint32_t spilled; /* words of a thread that are not in registers in loops with products */
     lilac_explain_budget budget;
     lilac_axis_analysis *facts;
     lilac_text tile; /* the text of the compiled kernel */
@@ -140,30 +151,57 @@ static inline uint32_t explain_number_of(const lilac_explanation *e, const lilac
     return op != NULL ? explain_number(e, op->location) : 0;
 }
 
+/* ---- a walk over accesses (walk.c) ---------------------------------------------------------- */
+
+/* An instruction that accesses global memory, or that has bodies; `end` is the index behind what is
+ * in it. */
+typedef struct explain_item {
+    const lilac_simt_instruction *instruction;
+    uint32_t number; /* of the operation, of an access */
+    uint32_t body;   /* index of the body that it is in */
+    uint32_t end;
+} explain_item;
+
+typedef struct explain_walker explain_walker;
+struct explain_walker {
+    lilac_explanation *e;
+    explain_item *items;
+    uint32_t count, accesses;
+    lilac_simt_evaluation values; /* of the thread that is visited */
+    double place;                 /* of the iteration in its loop: 0 the first, 1 the last */
+    void (*access)(explain_walker *w, const explain_item *item);
+    void *user;
+};
+
+void explain_walker_init(explain_walker *w, lilac_explanation *e);
+void explain_walker_clear(explain_walker *w);
+/* Calls `access` for each access of a thread of a program. */
+void explain_walk(explain_walker *w, uint64_t program, uint32_t thread, double place);
+
 /* explain.c: sets the arguments, the memory and the grid of the launch. */
 void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *values);
 /* Of an H200. */
 enum { EXPLAIN_MULTIPROCESSORS = 132, EXPLAIN_L2_BYTES = 50 << 20 };
 /* chain.c: the clocks of each segment. */
 void explain_find_chains(lilac_explanation *e);
-/* trips.c: instructions of the longest sampled program over those of the mean one. */
+/* iterations.c: instructions of the longest sampled program over those of the mean one. */
 double explain_imbalance(const lilac_explanation *e);
 /* predict.c: iterations between the start of a copy and its use. */
 double explain_copies_ahead(lilac_explanation *e);
-/* trips.c: instructions with bodies in a body. */
+/* iterations.c: instructions with bodies in a body. */
 uint32_t explain_branches_in(const lilac_simt_body *body);
 /* emitted.c: the segment of the loop that the instruction is; 0: none. */
 uint32_t explain_segment_of(const lilac_explanation *e, const lilac_simt_instruction *instruction);
 /* collect.c */
 void explain_collect(lilac_explanation *e);
-/* trips.c */
-void explain_find_trips(lilac_explanation *e);
+/* iterations.c */
+void explain_find_iterations(lilac_explanation *e);
 /* emitted.c: counts of the instructions of each operation, and the sums for a block. */
 void explain_count_emitted(lilac_explanation *e);
 lilac_explain_class explain_class_of(const lilac_simt_instruction *instruction);
 /* The rate of mma, over that of wgmma. */
 double explain_mma_rate(const lilac_explanation *e);
-bool explain_is_special(const lilac_simt_instruction *instruction);
+bool explain_is_special(const lilac_explanation *e, const lilac_simt_instruction *instruction);
 /* Issue slots of its machine code. */
 double explain_slots(const lilac_explanation *e, const lilac_simt_instruction *instruction);
 /* Does the simulator count it as issued? */
@@ -173,6 +211,8 @@ void explain_count_plans(lilac_explanation *e, uint32_t index);
 uint64_t explain_shared_cycles(const lilac_explanation *e, const lilac_lowered_shared *plan);
 /* accesses.c: `traffic` and `active` of the launch. */
 void explain_find_accesses(lilac_explanation *e);
+/* slices.c: of an address that is not known: its different values over the programs, at most. */
+double explain_varying_part(const lilac_explanation *e, uint32_t index);
 /* traffic.c */
 void explain_find_traffic(lilac_explanation *e);
 /* predict.c: the roof of latency, and the time of the launch. */

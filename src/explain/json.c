@@ -84,7 +84,8 @@ static void put_loops(lilac_text *out, const lilac_explanation *e) {
                           loop->operation);
         lilac_text_printf(out, loop->parent > 0 ? "%u" : "null", loop->parent - 1);
         lilac_text_puts(out, ", \"trips\": ");
-        lilac_text_printf(out, loop->trips >= 0 ? "%lld" : "null", (long long)loop->trips);
+        lilac_text_printf(out, loop->trip_count >= 0 ? "%lld" : "null",
+                          (long long)loop->trip_count);
         lilac_text_printf(out, ", \"estimate\": %.6g, \"from_launch\": %s}", loop->estimate,
                           loop->from_launch ? "true" : "false");
     }
@@ -227,10 +228,11 @@ static void put_segments(lilac_text *out, const lilac_explanation *e) {
                           "%.1f, \"waits\": %u, "
                           "\"program\": %u, \"tensor\": %.1f, \"shared\": %.1f, \"global\": %.1f, "
                           "\"special\": %.1f, \"operands\": %.1f, \"shuffles\": %.1f, "
-                          "\"sectors\": %.6g, \"memory_sectors\": %.6g, \"issue\": ",
+                          "\"sectors\": %.6g, \"memory_sectors\": %.6g, \"unused_sectors\": %.6g, "
+                          "\"issue\": ",
                           s->entries, s->iterations, s->clocks, s->busy, s->waits, s->program,
                           s->tensor, s->shared, s->global, s->special, s->operands, s->shuffles,
-                          s->sectors, s->memory_sectors);
+                          s->sectors, s->memory_sectors, s->unused_sectors);
         explain_json_issue(out, &issue);
         lilac_text_char(out, '}');
     }

@@ -97,8 +97,8 @@ static void put_loop(lilac_text *out, const lilac_explanation *e, uint32_t numbe
         const lilac_explain_loop *loop = &e->loops[i];
         if (loop->operation == number) {
             lilac_text_printf(out, "%.6g iterations%s", loop->estimate,
-                              loop->trips >= 0    ? ""
-                              : loop->from_launch ? " in this launch"
+                              loop->trip_count >= 0 ? ""
+                              : loop->from_launch   ? " in this launch"
                                                   : " assumed (--arg and --trip-count give them)");
         }
     }

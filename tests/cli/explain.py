@@ -94,6 +94,95 @@ def write_array(path, numbers):
         file.write(struct.pack("<%di" % len(numbers), *numbers))
 
 
+# A block sums its row twice, a window that overlaps those of other blocks, and a row that memory names.
+CACHED = """
+module {
+  tt.func public @cached(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %names: !tt.ptr<i32> {tt.divisibility = 16 : i32},
+                         %out: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32 {tt.divisibility = 16 : i32}, %m: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c1024 = arith.constant 1024 : i32
+    %zero = arith.constant dense<0.000000e+00> : tensor<1024xf32>
+    %pid = tt.get_program_id x : i32
+    %first = arith.muli %pid, %n : i32
+    %row = tt.addptr %x, %first : !tt.ptr<f32>, i32
+    %range = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32>
+    %once = scf.for %k = %c0 to %n step %c1024 iter_args(%s = %zero) -> (tensor<1024xf32>)  : i32 {
+      %at = tt.addptr %row, %k : !tt.ptr<f32>, i32
+      %p = tt.splat %at : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+      %q = tt.addptr %p, %range : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+      %v = tt.load %q : tensor<1024x!tt.ptr<f32>>
+      %t = arith.addf %s, %v : tensor<1024xf32>
+      scf.yield %t : tensor<1024xf32>
+    }
+    %twice = scf.for %k = %c0 to %n step %c1024 iter_args(%s = %once) -> (tensor<1024xf32>)  : i32 {
+      %at = tt.addptr %row, %k : !tt.ptr<f32>, i32
+      %p = tt.splat %at : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+      %q = tt.addptr %p, %range : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+      %v = tt.load %q : tensor<1024x!tt.ptr<f32>>
+      %t = arith.mulf %s, %v : tensor<1024xf32>
+      scf.yield %t : tensor<1024xf32>
+    }
+    %left = arith.muli %pid, %c1024 : i32
+    %window = tt.addptr %out, %left : !tt.ptr<f32>, i32
+    %sum = scf.for %k = %c0 to %m step %c1 iter_args(%s = %twice) -> (tensor<1024xf32>)  : i32 {
+      %shift = arith.muli %k, %c1024 : i32
+      %at = tt.addptr %window, %shift : !tt.ptr<f32>, i32
+      %p = tt.splat %at : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+      %q = tt.addptr %p, %range : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+      %v = tt.load %q : tensor<1024x!tt.ptr<f32>>
+      %t = arith.addf %s, %v : tensor<1024xf32>
+      scf.yield %t : tensor<1024xf32>
+    }
+    %named = tt.addptr %names, %pid : !tt.ptr<i32>, i32
+    %name = tt.load %named : !tt.ptr<i32>
+    %begin = arith.muli %name, %c1024 : i32
+    %there = tt.addptr %x, %begin : !tt.ptr<f32>, i32
+    %p = tt.splat %there : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+    %q = tt.addptr %p, %range : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+    %v = tt.load %q : tensor<1024x!tt.ptr<f32>>
+    %u = arith.addf %sum, %v : tensor<1024xf32>
+    %y = tt.get_program_id y : i32
+    %place = arith.muli %y, %c1024 : i32
+    %o = tt.addptr %out, %place : !tt.ptr<f32>, i32
+    %r = tt.splat %o : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+    %w = tt.addptr %r, %range : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+    tt.store %w, %u : tensor<1024x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+
+
+class Caches(ExplainTest):
+    def explained(self, columns, grid):
+        with open(os.path.join(self.folder, "cached.ttir"), "w", encoding="utf-8") as file:
+            file.write(CACHED)
+        return json.loads(self.lilac("cached.ttir", "--grid", grid, "--arg", "n=%d" % columns, "--arg", "m=16", "--json").stdout)
+
+    def test_row_that_is_loaded_again(self):
+        """L1 has a short row when it is loaded again; L2 has one that L1 has no room for, and memory delivers a long
+        one again."""
+        for columns, l2, memory in ((1024, False, False), (1 << 14, True, False), (1 << 20, True, True)):
+            first, again = self.explained(columns, "256")["segments"][1:3]
+            self.assertEqual(again["sectors"] > 0.9 * first["sectors"], l2)
+            self.assertEqual(again["memory_sectors"] > 0.9 * first["memory_sectors"], memory)
+            self.assertEqual(again["memory_sectors"] > 0, memory)
+
+    def test_windows_that_overlap(self):
+        """Memory delivers the 79 tiles of 64 overlapping windows of 16 tiles once."""
+        facts = self.explained(1024, "64")
+        load = next(one for one in facts["operations"] if one["name"] == "tt.load" and one["loop"] == 2)
+        self.assertAlmostEqual(load["share"], 79 / (64 * 16), places=3)
+
+    def test_address_from_memory(self):
+        """A row that unknown memory names is another one for each program along x, and the same along y."""
+        for grid, share in (("8", 1), ("8,4", 1 / 4)):
+            facts = self.explained(1024, grid)
+            load = [one for one in facts["operations"] if one["name"] == "tt.load" and one["loop"] is None][-1]
+            self.assertAlmostEqual(load["share"], share)
+
+
 class Launch(ExplainTest):
     def explained(self, *words):
         with open(os.path.join(self.folder, "sums.ttir"), "w", encoding="utf-8") as file:
@@ -102,7 +191,7 @@ class Launch(ExplainTest):
         write_array(os.path.join(self.folder, "counts.npy"), [3, 0, 5, 2])
         return json.loads(self.lilac("sums.ttir", "--num-warps", "1", "--grid", "4", "--json", *words).stdout)
 
-    def test_trips_from_contents(self):
+    def test_trip_counts_from_contents(self):
         facts = self.explained("--arg", "offsets=@offsets.npy", "--arg", "counts=@counts.npy")
         masked, groups, inner = [loop["estimate"] for loop in facts["loops"]]
         self.assertEqual(masked, (2 + 1 + 0 + 4) / 4)
@@ -120,7 +209,7 @@ class Launch(ExplainTest):
         self.assertLess(loads[0]["active"], 1)
         self.assertAlmostEqual(loads[0]["sectors"], 4 * loads[0]["active"], places=2)  # each lane has 4 bytes of a sector of 32
 
-    def test_trips_that_are_given(self):
+    def test_trip_counts_that_are_given(self):
         unknown = self.explained()
         self.assertFalse(unknown["budget"]["exact"])
         line = 1 + LAUNCHED[:LAUNCHED.index("scf.for %k = %c0")].count("\n")

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct explain_job {
-    string_list operands, arguments, changes, trips;
+    string_list operands, arguments, changes, trip_counts;
     target_options target;
     const char *grid, *kernel, *why;
     uint32_t registers;
@@ -16,7 +16,7 @@ typedef struct explain_job {
     lilac_explain_options options;
     lilac_explain_argument *known;
     npy *contents; /* by known argument */
-    lilac_explain_trips *loops;
+    lilac_explain_trip_count *loops;
 } explain_job;
 
 /* ---- arguments ---------------------------------------------------------------------------- */
@@ -72,10 +72,10 @@ static int read_arguments(const subcommand *command, explain_job *job) {
 }
 
 /* "12=3.5": -1, or STATUS_USAGE. */
-static int read_trips(const subcommand *command, explain_job *job) {
-    job->loops = allocate(job->trips.count, sizeof *job->loops);
-    for (uint32_t i = 0; i < job->trips.count; i++) {
-        const char *text = job->trips.list[i];
+static int read_trip_counts(const subcommand *command, explain_job *job) {
+    job->loops = allocate(job->trip_counts.count, sizeof *job->loops);
+    for (uint32_t i = 0; i < job->trip_counts.count; i++) {
+        const char *text = job->trip_counts.list[i];
         char *end, *last;
         const unsigned long line = strtoul(text, &end, 10);
         const double count = *end == '=' ? strtod(end + 1, &last) : -1;
@@ -84,10 +84,10 @@ static int read_trips(const subcommand *command, explain_job *job) {
             return usage_error(command, "--trip-count %s: expected a line and a number, as 12=3.5",
                                text);
         }
-        job->loops[i] = (lilac_explain_trips){(uint32_t)line, count};
+        job->loops[i] = (lilac_explain_trip_count){(uint32_t)line, count};
     }
-    job->options.launch.trips = job->loops;
-    job->options.launch.trips_count = job->trips.count;
+    job->options.launch.given_loops = job->loops;
+    job->options.launch.given_loop_count = job->trip_counts.count;
     return -1;
 }
 
@@ -283,7 +283,7 @@ static int explain_request(const subcommand *command, explain_job *job) {
         status = read_arguments(command, job);
     }
     if (status < 0) {
-        status = read_trips(command, job);
+        status = read_trip_counts(command, job);
     }
     if (status < 0) {
         status = explain_file(command, job);
@@ -313,7 +313,7 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
          "contents of a pointer's memory, @file.npy. Trip counts and,\n"
          "with --grid, what masked accesses touch follow from them;\n"
          "other values are ignored"},
-        {"--trip-count", NULL, OPTION_TEXTS, &job.trips, "LINE=N",
+        {"--trip-count", NULL, OPTION_TEXTS, &job.trip_counts, "LINE=N",
          "the mean number of iterations of the loops of that line,\n"
          "where it depends on data that is not given"},
         {"--advice", NULL, OPTION_FLAG, &job.advice, NULL,
@@ -335,7 +335,7 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
     strings_clear(&job.operands);
     strings_clear(&job.arguments);
     strings_clear(&job.changes);
-    strings_clear(&job.trips);
+    strings_clear(&job.trip_counts);
     return status;
 }
 

@@ -43,8 +43,8 @@ uint32_t explain_branches_in(const lilac_simt_body *body) {
     return count;
 }
 
-static bool loop_trips(sampling *s, const lilac_simt_instruction *i, int64_t bounds[3],
-                       int64_t *trips) {
+static bool loop_trip_count(sampling *s, const lilac_simt_instruction *i, int64_t bounds[3],
+                            int64_t *trip_count) {
     for (uint32_t k = 0; k < 3; k++) {
         uint64_t bits;
         if (!lilac_simt_evaluation_get(&s->values, i->operands[k], &bits)) {
@@ -52,21 +52,21 @@ static bool loop_trips(sampling *s, const lilac_simt_instruction *i, int64_t bou
         }
         bounds[k] = extended(s, i->operands[k], bits);
     }
-    *trips =
+    *trip_count =
         bounds[1] > bounds[0] && bounds[2] > 0 ? (bounds[1] - bounds[0] - 1) / bounds[2] + 1 : 0;
     return bounds[2] > 0;
 }
 
 /* Those that the caller gave for the line of the loop; else those that prices assume. */
-static double assumed_trips(const sampling *s, const lilac_simt_instruction *i, bool *given) {
+static double assumed_trip_count(const sampling *s, const lilac_simt_instruction *i, bool *given) {
     const uint32_t number = explain_number(s->e, i->location);
     const lilac_tile_op *op = number > 0 ? s->e->operations[number - 1].op : NULL;
     const lilac_explain_launch *launch = &s->e->options.launch;
-    for (uint32_t k = 0; k < launch->trips_count && op != NULL; k++) {
-        if (launch->trips[k].line ==
+    for (uint32_t k = 0; k < launch->given_loop_count && op != NULL; k++) {
+        if (launch->given_loops[k].line ==
             explain_line(s->e, lilac_explain_main_file(s->e), number - 1)) {
             *given = true;
-            return launch->trips[k].count;
+            return launch->given_loops[k].count;
         }
     }
     return op != NULL && lilac_tile_is_loop(op) ? (double)lilac_engine_estimated_trips(op) : 1;
@@ -126,12 +126,12 @@ static void skip(sampling *s, const lilac_simt_body *body) {
 
 /* Iteration by iteration. */
 static void execute_loop(sampling *s, const lilac_simt_instruction *i, explain_branch *branch,
-                         const int64_t bounds[3], int64_t trips, double weight) {
+                         const int64_t bounds[3], int64_t trip_count, double weight) {
     const lilac_simt_body *body = i->bodies[0];
     const uint32_t next = s->next;
     scalars carried = new_scalars(i->operand_count - 3u);
     get_scalars(s, &carried, i->operands + 3, i->operand_count - 3u);
-    for (int64_t t = 0; t < trips; t++) {
+    for (int64_t t = 0; t < trip_count; t++) {
         const uint32_t mark = s->values.seen_count;
         s->next = next;
         s->steps -= 1 + (int64_t)carried.count;
@@ -151,21 +151,21 @@ static void execute_loop(sampling *s, const lilac_simt_instruction *i, explain_b
 static bool visit_loop(sampling *s, const lilac_simt_instruction *i, explain_branch *branch,
                        double weight) {
     const lilac_simt_body *body = i->bodies[0];
-    int64_t bounds[3], trips;
-    const bool known = loop_trips(s, i, bounds, &trips);
+    int64_t bounds[3], trip_count;
+    const bool known = loop_trip_count(s, i, bounds, &trip_count);
     bool given = false;
-    const double taken = known ? (double)trips : assumed_trips(s, i, &given);
+    const double taken = known ? (double)trip_count : assumed_trip_count(s, i, &given);
     if (known && s->first) {
-        branch->trips = trips;
+        branch->trip_count = trip_count;
     }
-    if (known && !s->first && trips * (int64_t)i->operand_count < s->steps &&
+    if (known && !s->first && trip_count * (int64_t)i->operand_count < s->steps &&
         explain_branches_in(body) > 0) {
-        execute_loop(s, i, branch, bounds, trips, weight);
+        execute_loop(s, i, branch, bounds, trip_count, weight);
         return true;
     }
-    if (known && trips > 0) {
+    if (known && trip_count > 0) {
         lilac_simt_evaluation_set(&s->values, body->argument,
-                                  (uint64_t)(bounds[0] + (trips - 1) / 2 * bounds[2]));
+                                  (uint64_t)(bounds[0] + (trip_count - 1) / 2 * bounds[2]));
     }
     add_taken(s, branch, 0, weight * taken);
     sample(s, body, weight * taken);
@@ -222,7 +222,7 @@ static bool visit_while(sampling *s, const lilac_simt_instruction *i, explain_br
     if (known) {
         set_scalars(s, i->result, &carried);
     } else {
-        const double taken = assumed_trips(s, i, &known);
+        const double taken = assumed_trip_count(s, i, &known);
         s->next = next;
         add_taken(s, branch, 0, weight * (taken + 1));
         add_taken(s, branch, 1, weight * taken);
@@ -286,7 +286,7 @@ static void sample_program(sampling *s, const uint32_t program[3]) {
 static void list_branches(explain_branch *list, uint32_t *count, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         if (i->body_count > 0) {
-            list[(*count)++] = (explain_branch){.instruction = i, .trips = -1, .known = true};
+            list[(*count)++] = (explain_branch){.instruction = i, .trip_count = -1, .known = true};
         }
         for (uint32_t b = 0; b < i->body_count; b++) {
             list_branches(list, count, i->bodies[b]);
@@ -324,8 +324,8 @@ static void note_loops(lilac_explanation *e) {
                 explain_number(e, branch->instruction->location) != loop->operation) {
                 continue;
             }
-            loop->trips = branch->trips >= 0 ? branch->trips : loop->trips;
-            loop->from_launch = loop->trips < 0 && branch->known;
+            loop->trip_count = branch->trip_count >= 0 ? branch->trip_count : loop->trip_count;
+            loop->from_launch = loop->trip_count < 0 && branch->known;
             if (branch->entries > 0) {
                 loop->estimate = branch->taken[code == LILAC_SIMT_OP_WHILE] / branch->entries;
             }
@@ -337,7 +337,7 @@ double explain_imbalance(const lilac_explanation *e) {
     return e->work > 0 ? e->most_work * e->samples / e->work : 1;
 }
 
-void explain_find_trips(lilac_explanation *e) {
+void explain_find_iterations(lilac_explanation *e) {
     const lilac_explain_launch *launch = &e->options.launch;
     sampling s = {.e = e, .first = true, .steps = MOST_STEPS};
     uint32_t listed = 0;
