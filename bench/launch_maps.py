@@ -35,7 +35,7 @@ from types import SimpleNamespace
 ROOT = Path(__file__).resolve().parent.parent
 SIGNATURE = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "m": "i32", "n": "i32", "k": "i32", "a_pitch": "i32",
              "b_pitch": "i32", "BM": "constexpr", "BN": "constexpr", "BK": "constexpr"}
-MAP = {"elem_size": 2, "elem_type": 6, "swizzle": 3, "offset": []}
+MAP = {"elem_size": 2, "elem_type": 6, "swizzle": 3, "offset": [], "pitch": 0, "l2_promotion": 128}
 MAPPED = {"name": "product", "num_warps": 4, "shared": 0, "parameters": 3 * ["!tt.ptr<f16>"] + 5 * ["i32"],
           "launch_conditions": {"grid": [1 << 20, 65535, 65535], "parameters": [3, 4, 5]}, "launch_maps": [
               {**MAP, "parameter": 8, "base": 0, "sizes": [[[1, 3]], [[1, 5]]], "strides": [[[1, 6]]],

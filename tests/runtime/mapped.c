@@ -66,10 +66,11 @@ static void end_other(const other_library *other) {
     lilac_cuda_close(other->cuda);
 }
 
-static lilac_mapped_kernel *create(const other_library *other, bool cooperative) {
+static lilac_mapped_kernel *create_with(const other_library *other, bool cooperative,
+                                        const lilac_launch_maps *made) {
     const lilac_mapped_description description = {.function = other->function,
                                                   .parameter_count = 4,
-                                                  .recipes = &recipes,
+                                                  .recipes = made,
                                                   .maps = &box,
                                                   .num_warps = 4,
                                                   .shared_bytes = 1024,
@@ -77,6 +78,10 @@ static lilac_mapped_kernel *create(const other_library *other, bool cooperative)
     lilac_mapped_kernel *kernel = lilac_mapped_create(other->cuda, &description);
     assert_non_null(kernel);
     return kernel;
+}
+
+static lilac_mapped_kernel *create(const other_library *other, bool cooperative) {
+    return create_with(other, cooperative, &recipes);
 }
 
 static lilac_mapped_launch launch_of(int64_t m, int64_t pitch) {
@@ -165,6 +170,23 @@ static void test_plain_launches(void **state) {
     end_other(&other);
 }
 
+/* Maps are possible for rows of 128 and 144 bytes, and worth it for the first ones. */
+static void test_pitch(void **state) {
+    (void)state;
+    const other_library other = begin_other();
+    lilac_launch_map wide = recipe;
+    wide.pitch = 32;
+    const lilac_launch_maps made = {1, &wide, recipes.conditions};
+    lilac_mapped_kernel *any = create(&other, false), *kernel = create_with(&other, false, &made);
+    lilac_mapped_launch even = launch_of(16, 64), odd = launch_of(16, 72);
+    assert_int_equal(lilac_mapped_prepare(any, &odd), LILAC_MAPPED_READY);
+    assert_int_equal(lilac_mapped_prepare(kernel, &even), LILAC_MAPPED_READY);
+    assert_int_equal(lilac_mapped_prepare(kernel, &odd), LILAC_MAPPED_LIMIT);
+    lilac_mapped_destroy(any);
+    lilac_mapped_destroy(kernel);
+    end_other(&other);
+}
+
 static void test_descriptions(void **state) {
     (void)state;
     const other_library other = begin_other();
@@ -211,6 +233,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_launch, begin, end),
         cmocka_unit_test_setup_teardown(test_kept_maps, begin, end),
         cmocka_unit_test_setup_teardown(test_plain_launches, begin, end),
+        cmocka_unit_test_setup_teardown(test_pitch, begin, end),
         cmocka_unit_test_setup_teardown(test_descriptions, begin, end),
         cmocka_unit_test_setup_teardown(test_addresses, begin, end),
     };

@@ -24,9 +24,9 @@ from lilac.triton import backend, mapped
 MAPS = [
     # a, m × k, and b, k × n from its row 1 on, of f16
     {"base": 0, "offset": [], "sizes": [[[1, 3]], [[1, 5]]], "strides": [[[1, 6]]], "elem_size": 2, "elem_type": 6,
-     "swizzle": 3, "block_size": [128, 64]},
+     "swizzle": 3, "block_size": [128, 64], "pitch": 0, "l2_promotion": 128},
     {"base": 1, "offset": [[1, 7]], "sizes": [[[1, 5], [-1]], [[1, 4]]], "strides": [[[1, 7]]], "elem_size": 2,
-     "elem_type": 6, "swizzle": 3, "block_size": [64, 64]},
+     "elem_type": 6, "swizzle": 3, "block_size": [64, 64], "pitch": 32, "l2_promotion": 256},
 ]
 CONDITIONS = {"grid": [1 << 20, 65535, 65535], "parameters": [3, 4, 5]}
 
@@ -297,6 +297,7 @@ def test_maps_are_kept(machine):
     ("limit", {"m": 0}),
     ("limit", {"offset": 1}),
     ("limit", {"a_pitch": 252}),
+    ("limit", {"b_pitch": 72}),  # 144 bytes: a map is possible, but not faster
     ("argument", {"a": Pointer("fp16", 4096)}),  # of the host: Triton's launcher refuses it
 ])
 def test_plain_kernel_where_maps_cannot_be(machine, reason, change):
