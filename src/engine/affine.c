@@ -244,6 +244,16 @@ static uint32_t counting_dimension(const lilac_affine *f) {
     return found;
 }
 
+/* Is x in front of a remainder known to be above −bound, if its parts that programs compute are not
+ * negative (strided_tile.c)? */
+static bool has_natural_numbers(const lilac_sum *sum) {
+    bool natural = true;
+    for (uint32_t i = 0; i < sum->count; i++) {
+        natural = natural && sum->terms[i].factor > 0;
+    }
+    return natural;
+}
+
 /* The numbers of f are right where they are below the bound. */
 static bool limit(search *s, lilac_affine *f, const lilac_sum *bound) {
     const uint32_t d = counting_dimension(f);
@@ -266,7 +276,7 @@ static bool find_limited(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t
         const lilac_product one = number(1);
         return lilac_sum_add_product(&bound.uniform, &one) && limit(s, f, &bound.uniform);
     }
-    return limit(s, f, &bound.uniform);
+    return has_natural_numbers(&f->uniform) && limit(s, f, &bound.uniform);
 }
 
 /* select(x < bound, x, other) */
@@ -313,11 +323,11 @@ static bool find_shape(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t d
     return true; /* of a broadcast, indices along the new dimensions have no step */
 }
 
-/* The start of a range is uniform. */
+/* The start of a range is uniform. A range of one element has no step: it may be broadcast. */
 static void set_range(lilac_affine *f, const lilac_tile_op *op) {
     const lilac_product start = number(lilac_tile_find_integer(&op->attributes, "start", 0));
     f->rank = 1;
-    f->step[0] = number(1);
+    f->step[0] = number(op->results[0].type->shape[0] > 1);
     (void)lilac_sum_add_product(&f->uniform, &start);
 }
 
@@ -405,8 +415,9 @@ static bool find_op(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t dept
         return lilac_tile_is_tensor(op->results[0].type) && find_limited(s, f, op, depth);
     case LILAC_TILE_OP_ARITH_SELECT:
         return lilac_tile_is_tensor(op->results[0].type) && find_select(s, f, op, depth);
-    case LILAC_TILE_OP_ARITH_EXTSI:
-        return find(s, f, op->operands[0].value, depth);
+    case LILAC_TILE_OP_ARITH_EXTSI: /* of an i1: 0 or −1 */
+        return lilac_tile_element_bits(op->operands[0].value->type) > 1 &&
+               find(s, f, op->operands[0].value, depth);
     case LILAC_TILE_OP_TT_SPLAT:
     case LILAC_TILE_OP_TT_EXPAND_DIMS:
     case LILAC_TILE_OP_TT_BROADCAST:

@@ -25,7 +25,12 @@
 
 #include <string.h>
 
-enum { MOST_LOADS = 16, MOST_USES = 256, LEAST_ITERATIONS = 8 };
+enum {
+    MOST_LOADS = 16,
+    MOST_USES = 256,
+    LEAST_ITERATIONS = 8,
+    MOST_CONDITIONS = 32 /* as launchers read them */
+};
 
 /* A load and its tile. */
 typedef struct described {
@@ -135,7 +140,10 @@ typedef struct unused_rows {
     const lilac_sum *below; /* the elements from this index on */
     lilac_arena *arena;
     uint32_t count;
-    const lilac_tile_value *seen[MOST_USES];
+    struct {
+        const lilac_tile_value *value;
+        uint32_t dim;
+    } seen[MOST_USES];
 } unused_rows;
 
 static bool are_unused(unused_rows *u, const lilac_tile_value *value, uint32_t dim);
@@ -176,18 +184,34 @@ static bool map_dimension(const lilac_tile_use *use, uint32_t *dim) {
     }
 }
 
+/* What a loop carries, and its result. The limit is the same in all iterations, or what one iteration
+ * carries to the next would be compared with the limit of the next. */
+static bool are_unused_in_loop(unused_rows *u, const lilac_tile_value *carried, uint32_t dim) {
+    const lilac_tile_op *loop = carried->block->parent->parent;
+    if (loop == NULL || loop->code != LILAC_TILE_OP_SCF_FOR) {
+        return false;
+    }
+    for (uint32_t i = 0; i < u->below->count; i++) {
+        const lilac_product *term = &u->below->terms[i];
+        for (uint32_t k = 0; k < term->count; k++) {
+            if (lilac_tile_is_inside(term->values[k], loop)) {
+                return false;
+            }
+        }
+    }
+    return are_unused(u, carried, dim) && are_unused(u, &loop->results[carried->index - 1], dim);
+}
+
 static bool is_unused_in(unused_rows *u, const lilac_tile_use *use, uint32_t dim) {
     const lilac_tile_op *op = use->op;
-    const lilac_tile_value *receiver = lilac_tile_receiver(use);
+    lilac_tile_value *receiver = lilac_tile_receiver(use);
     if (op->code == LILAC_TILE_OP_TT_STORE) {
         return use->index == 1 &&
                lilac_mask_implies(lilac_tile_operand(op, 2), dim, u->below, u->arena);
     }
     if (receiver != NULL) {
-        const lilac_tile_op *owner = receiver->op != NULL ? NULL : receiver->block->parent->parent;
-        const bool loop = owner != NULL && owner->code == LILAC_TILE_OP_SCF_FOR;
-        return are_unused(u, receiver, dim) &&
-               (!loop || are_unused(u, &owner->results[receiver->index - 1], dim));
+        return receiver->op != NULL ? are_unused(u, receiver, dim)
+                                    : are_unused_in_loop(u, receiver, dim);
     }
     if (!map_dimension(use, &dim)) {
         return false;
@@ -202,14 +226,15 @@ static bool is_unused_in(unused_rows *u, const lilac_tile_use *use, uint32_t dim
 /* Does nothing depend on the elements with indices from the limit on along the dimension? */
 static bool are_unused(unused_rows *u, const lilac_tile_value *value, uint32_t dim) {
     for (uint32_t i = 0; i < u->count; i++) {
-        if (u->seen[i] == value) {
-            return true; /* with the same dimension, or the loop does not verify */
+        if (u->seen[i].value == value && u->seen[i].dim == dim) {
+            return true;
         }
     }
     if (u->count == MOST_USES) {
         return false;
     }
-    u->seen[u->count++] = value;
+    u->seen[u->count].value = value;
+    u->seen[u->count++].dim = dim;
     bool unused = true;
     for (const lilac_tile_use *use = value->uses; unused && use != NULL; use = use->next) {
         unused = is_unused_in(u, use, dim);
@@ -478,7 +503,8 @@ static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
     }
     lilac_tile_number(f);
     lilac_tile_walk(f->body, look_at, &x);
-    if (x.failed || x.count == 0 || !is_only_read(&x)) {
+    if (x.failed || x.count == 0 || !is_only_read(&x) ||
+        __builtin_popcountll(x.conditions.parameters) > MOST_CONDITIONS) {
         return false;
     }
     for (uint32_t i = 0; i < x.conditions.divisor_count; i++) {

@@ -19,7 +19,7 @@
  *
  * Everything that they need must be pure operations, loads and memory for loaded tensors, and
  * depend on carried values only through such operations (pointers that advance). Loads of the
- * iteration after the last one are masked off. Nothing in the body may write global memory. The
+ * iteration after the last one are masked off, and boxes of tensors without a bound are moved outside. Nothing in the body may write global memory. The
  * original operations of the body are replaced by those of the next iteration. overlap_products
  * then delays the waits.
  *
@@ -27,6 +27,7 @@
  * that leaves one resident block of several, or too few registers, the loop stays as it is
  * (block_demand.h). */
 #include "block_demand.h"
+#include "emit.h"
 
 #include <lilac/tile_loops.h>
 
@@ -200,6 +201,22 @@ static void mask_load(const rotation *r, lilac_tile_op *load, lilac_tile_value *
     lilac_tile_set_operands(r->module, load, count, operands);
 }
 
+/* Does the launcher make the map of this box? Its dimensions without a bound have no end (strided_tile.c). */
+static bool has_launch_map(const rotation *r, const lilac_tile_op *box) {
+    const lilac_tile_value *map = box->operands[0].value;
+    return map->op == NULL && r->function->parameter_attributes != NULL &&
+           lilac_tile_find(&r->function->parameter_attributes[map->index], "lilac.launch_map") !=
+               NULL;
+}
+
+/* The box is outside of its tensor, where nothing is read, unless the iteration exists. */
+static void move_box(const rotation *r, lilac_tile_op *box, lilac_tile_value *exists) {
+    const lilac_emitter e = {r->module, box};
+    lilac_tile_value *at = box->operands[1].value;
+    lilac_tile_value *outside = lilac_emit_integer(&e, at->type, INT32_MIN);
+    lilac_tile_set_operand(box, 1, lilac_emit_select(&e, exists, at, outside));
+}
+
 /* Copies the slice before `place`; the value of the copy. */
 static lilac_tile_value *copy_slice(const rotation *r, lilac_tile_mapping *mapping,
                                     lilac_tile_value *exists, lilac_tile_value *value,
@@ -208,7 +225,9 @@ static lilac_tile_value *copy_slice(const rotation *r, lilac_tile_mapping *mappi
         lilac_tile_op *copy = lilac_tile_clone_mapped(r->module, r->ops[i], mapping);
         lilac_tile_insert_before(place, copy);
         if (copy->code == LILAC_TILE_OP_TT_LOAD && lilac_tile_operand(copy, 3) == NULL) {
-            mask_load(r, copy, exists); /* a tensor copy may read anywhere */
+            mask_load(r, copy, exists); /* a tensor copy may read anywhere in its tensor */
+        } else if (copy->code == LILAC_TILE_OP_LILAC_TENSOR_BOX && has_launch_map(r, copy)) {
+            move_box(r, copy, exists);
         }
     }
     return lilac_tile_mapped(mapping, value);

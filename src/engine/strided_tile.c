@@ -172,11 +172,13 @@ typedef struct bounds {
 static uint32_t only_step(const lilac_affine *f, int64_t number) {
     uint32_t found = f->rank;
     for (uint32_t d = 0; d < f->rank; d++) {
+        if (f->below[d] != NULL) {
+            return f->rank; /* also where steps cancel: x % b − x */
+        }
         if (f->step[d].factor == 0) {
             continue;
         }
-        if (found != f->rank || f->step[d].factor != number || f->step[d].count > 0 ||
-            f->below[d] != NULL) {
+        if (found != f->rank || f->step[d].factor != number || f->step[d].count > 0) {
             return f->rank;
         }
         found = d;

@@ -340,6 +340,22 @@ class Compile(CommandTest):
         super().setUp()
         self.file = self.write("twice.ttir", TWICE)
 
+    def test_launch_maps(self):
+        file = os.path.join(OPTIONS.data, os.pardir, "engine", "describe_loads.ttir")
+        words = ("compile", file, "--kernel", "remainder", "--target", "sm_90a", "--emit", "json")
+        report = json.loads(self.lilac(*words, "--launch-maps").stdout)
+        box = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 64], "offset": [], "pitch": 0,
+               "l2_promotion": 128}
+        m, k, sa, sb = [1, 3], [1, 5], [1, 6], [1, 7]
+        self.assertEqual(report["launch_maps"], [
+            {"parameter": 8, "base": 0, "sizes": [[m], [k]], "strides": [[sa]], **box},
+            {"parameter": 9, "base": 1, "sizes": [[k], [[1 << 31]]], "strides": [[sb]], **box}])
+        self.assertEqual(report["launch_conditions"], {"grid": [(1 << 31) - 1] * 3, "parameters": []})
+        self.assertEqual(report["tensordesc_meta"], [])
+        report = json.loads(self.lilac(*words).stdout)
+        self.assertEqual(report["launch_maps"], [])
+        self.assertNotIn("launch_conditions", report)
+
     def test_emissions(self):
         self.assertIn(".visible .entry twice(", self.lilac("compile", self.file).stdout)
         self.assertIn("#ttg.linear<", self.lilac("compile", self.file, "--emit", "tile").stdout)
