@@ -87,12 +87,14 @@ def write_contents(path, device):
 def explained(case, row, contents):
     with lilac.triton.enabled():
         kernel = case.launch.compile()
-    text, registers = kernel.asm["ttir"], row["lilac"]["kernels"][0]["registers"]
+    text, measured = kernel.asm["ttir"], row["lilac"]["kernels"][0]
+    maps = measured.get("launch_maps", False)
+    registers = None if maps else measured["registers"]  # those of the kernel without maps
     parameters = {one["name"] for one in lilac.compile(text, **case.launch.options).metadata["parameters"]}
     arguments = {name: value for name, value in integers(case.launch).items() if name in parameters}
     arguments.update({name: contents[key] for key, name, _, _ in integer_buffers(case) if key in contents})
     return lilac.explain(text, grid=case.launch.grid, arguments=arguments, registers=registers,
-                         **case.launch.options).json
+                         launch_maps=maps, **case.launch.options).json
 
 
 def bound(budget):

@@ -72,7 +72,7 @@ class Recorder:
             kernel = {"name": name, "stages": {}, "front_ms": 0.0, "lower_ms": 0.0, "assemble_ms": 0.0,
                       "library_ms": 0.0, "shared": None, "num_warps": None, "cached": True}
             self.kernels.append(kernel)
-        kernel["load_ms"] = 1e3 * seconds
+        kernel["load_ms"], kernel["hash"] = 1e3 * seconds, hash
         if self.attributes:
             kernel.update(self.attributes(function))
 
@@ -151,9 +151,18 @@ class Recorder:
 
     def told(self):
         """The kernels since the last `forget`, and what they use."""
-        return [{key: value for key, value in kernel.items()
-                 if key in ("name", "compiler", "registers", "spills", "shared", "num_warps")}
+        return [{**{key: value for key, value in kernel.items()
+                    if key in ("name", "compiler", "registers", "spills", "shared", "num_warps")},
+                 **({"launch_maps": True} if has_maps(kernel) else {})}
                 for kernel in self.kernels if "compiler" in kernel]
+
+
+def has_maps(kernel):
+    """Was it launched with tensor maps of lilac's launcher? Its registers are those of the kernel without them."""
+    from lilac.triton.mapped import counts
+
+    launches, _ = counts(kernel.get("hash"))
+    return kernel["compiler"] == "lilac" and launches is not None and launches[0] > 0
 
 
 @contextlib.contextmanager
