@@ -32,6 +32,7 @@ typedef struct product_case {
     bool from_first;   /* the loop begins at a parameter, or at 0 */
     bool batches; /* the third coordinate of a program selects a matrix, by strides of 64 bits */
     bool aligned; /* the pitches are known multiples of 16 */
+    bool asked;   /* to specialise warps: one warp starts the copies */
 } product_case;
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -267,8 +268,9 @@ static void put_case(lilac_text *t, const product_case *c) {
     }
     put(t, c,
         c->carried ? "scf.yield %d, %a_next, %b_next : tensor<$Mx$Nxf32>, "
-                     "tensor<$Mx$Kx!tt.ptr<$E>>, tensor<$Kx$Nx!tt.ptr<$E>>\n}\n"
-                   : "scf.yield %d : tensor<$Mx$Nxf32>\n}\n");
+                     "tensor<$Mx$Kx!tt.ptr<$E>>, tensor<$Kx$Nx!tt.ptr<$E>>\n}"
+                   : "scf.yield %d : tensor<$Mx$Nxf32>\n}");
+    lilac_text_puts(t, c->asked ? " {tt.warp_specialize}\n" : "\n");
     put(t, c,
         "%cz = arith.muli %z, %zc : i32\n%c_base = tt.addptr %c, %cz : !tt.ptr<f32>, i32\n"
         "%c_r = tt.expand_dims %m {axis = 1 : i32} : tensor<$Mxi32> -> tensor<$Mx1xi32>\n"
@@ -301,7 +303,7 @@ typedef struct compiled {
     lilac_compilation result;
     lilac_tile_module *source; /* as the interpreter runs it */
     lilac_launch_maps recipes;
-    bool described;
+    bool described, specialised;
 } compiled;
 
 static void compile_text(lilac_compilation *result, lilac_context *context, const product_case *c,
@@ -324,6 +326,10 @@ static void compile_text(lilac_compilation *result, lilac_context *context, cons
 
 static void find_copy(void *data, lilac_tile_op *op) {
     *(bool *)data |= op->code == LILAC_TILE_OP_TT_DESCRIPTOR_LOAD;
+}
+
+static void find_partitions(void *data, lilac_tile_op *op) {
+    *(bool *)data |= op->code == LILAC_TILE_OP_TTG_WARP_SPECIALIZE;
 }
 
 /* source_too: the mutation changes the source, too. */
@@ -355,6 +361,7 @@ static void compile(compiled *made, const product_case *c, mutation *mutate, boo
                                made->result.tile->functions)) {
         fail_with_diagnostics(made->context, "the recipes are malformed");
     }
+    lilac_tile_walk(made->result.tile->functions->body, find_partitions, &made->specialised);
     lilac_text_clear(&text);
 }
 
@@ -584,6 +591,13 @@ static product_case random_case(lilac_random *random) {
                       .batches = random_below(random, 3) == 0,
                       .aligned = random_below(random, 2) == 0};
     c.k = (c.scalar == LILAC_F8E4M3FN ? 32u : 16u) << random_below(random, 2);
+    if (random_below(random, 6) == 0) {
+        c.asked = true;
+        c.warps = 4u << random_below(random, 2);
+        c.m = 16 * c.warps;
+        c.k = 64;
+        c.stages = 3;
+    }
     if (c.scalar == LILAC_F8E4M3FN && random_below(random, 4) != 0) {
         c.a_along_k = c.b_along_k = true;
     }
@@ -609,7 +623,7 @@ static void complain(const product_case *c, const compiled *made, const sizes *s
 static void random_products(void **state) {
     (void)state;
     lilac_random random;
-    uint32_t described = 0, launched = 0, refused = 0;
+    uint32_t described = 0, specialised = 0, launched = 0, refused = 0;
     lilac_random_seed(&random, 29);
     for (uint32_t i = 0; i < scaled(CASES); i++) {
         const product_case c = random_case(&random);
@@ -620,6 +634,7 @@ static void random_products(void **state) {
             complain(&c, &made, &s, made.described ? "described" : "not described");
         }
         described += made.described;
+        specialised += made.specialised;
         expectation expected = LAUNCHED;
         if (!launch(&made, &c, &s, expected).right) {
             complain(&c, &made, &s, "wrong");
@@ -634,6 +649,7 @@ static void random_products(void **state) {
         compiled_clear(&made);
     }
     assert_true(described >= scaled(CASES) * 3 / 4 && launched == scaled(CASES));
+    assert_true(specialised >= scaled(CASES) / 40);
     assert_true(refused >= scaled(CASES) / 3);
 }
 
