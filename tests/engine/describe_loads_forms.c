@@ -203,6 +203,12 @@ static void described(void **state) {
         {"a group of tiles",
          2,
          {{TILE, "%group = arith.divsi %pid, %N : i32\n%tile = arith.remsi %group, %K"}}},
+        {"transposed indices",
+         2,
+         {{"%rows_c = tt.expand_dims %rows {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>",
+           "%rows_r = tt.expand_dims %rows {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>\n"
+           "%rows_c = tt.trans %rows_r {order = array<i32: 1, 0>} : tensor<1x64xi32> -> "
+           "tensor<64x1xi32>"}}},
         {"a matrix of several",
          2,
          {{"%a0 = tt.splat %a",
