@@ -36,7 +36,7 @@ static bool same_values(const lilac_product *a, const lilac_product *b) {
 }
 
 static bool multiply(lilac_product *result, const lilac_product *a, const lilac_product *b) {
-    lilac_product p = {0};
+    lilac_product p = {.wide = a->wide || b->wide};
     if (__builtin_mul_overflow(a->factor, b->factor, &p.factor) ||
         a->count + b->count > AFFINE_MOST_FACTORS) {
         return false;
@@ -54,7 +54,7 @@ static bool multiply(lilac_product *result, const lilac_product *a, const lilac_
 }
 
 bool lilac_product_divide(lilac_product *result, const lilac_product *a, const lilac_product *b) {
-    lilac_product p = {0};
+    lilac_product p = {.wide = a->wide};
     uint32_t used = 0;
     if (b->factor == 0 || a->factor % b->factor != 0) {
         return false;
@@ -83,6 +83,7 @@ bool lilac_sum_add_product(lilac_sum *sum, const lilac_product *term) {
         if (__builtin_add_overflow(own->factor, term->factor, &own->factor)) {
             return false;
         }
+        own->wide |= term->wide;
         if (is_zero(own)) {
             *own = sum->terms[--sum->count];
         }
@@ -160,6 +161,7 @@ bool lilac_affine_is_uniform(const lilac_affine *f) {
 }
 
 static bool join_limits(lilac_affine *f, const lilac_affine *other) {
+    f->wide_limits |= other->wide_limits;
     for (uint32_t d = 0; d < f->rank; d++) {
         const lilac_sum *limit = other->below[d];
         if (limit != NULL && f->below[d] != NULL && !lilac_sum_equal(limit, f->below[d])) {
@@ -205,6 +207,12 @@ static bool scale(lilac_affine *f, const lilac_sum *factor) {
     return multiply_sums(&f->uniform, factor);
 }
 
+static void widen(lilac_sum *sum) {
+    for (uint32_t i = 0; i < sum->count; i++) {
+        sum->terms[i].wide = true;
+    }
+}
+
 static bool find_binary(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t depth) {
     lilac_affine b;
     if (!find(s, f, op->operands[0].value, depth) || !find(s, &b, op->operands[1].value, depth)) {
@@ -224,6 +232,9 @@ static bool find_binary(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t 
         }
         const bool good = scale(varying, &factor);
         *f = *varying;
+        if (lilac_tile_element_bits(op->results[0].type) > 32) {
+            widen(&f->uniform);
+        }
         return good;
     }
     }
@@ -255,7 +266,7 @@ static bool has_natural_numbers(const lilac_sum *sum) {
 }
 
 /* The numbers of f are right where they are below the bound. */
-static bool limit(search *s, lilac_affine *f, const lilac_sum *bound) {
+static bool limit(search *s, lilac_affine *f, const lilac_sum *bound, const lilac_tile_type *type) {
     const uint32_t d = counting_dimension(f);
     if (d == f->rank || f->below[d] != NULL) {
         return false;
@@ -263,6 +274,7 @@ static bool limit(search *s, lilac_affine *f, const lilac_sum *bound) {
     lilac_sum *below = lilac_arena_new(s->arena, lilac_sum);
     *below = *bound;
     f->below[d] = below;
+    f->wide_limits |= lilac_tile_element_bits(type) > 32;
     return lilac_sum_subtract(below, &f->uniform);
 }
 
@@ -274,9 +286,10 @@ static bool find_limited(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t
     }
     if (op->code == LILAC_TILE_OP_ARITH_MINSI) { /* min(x, b): right up to b */
         const lilac_product one = number(1);
-        return lilac_sum_add_product(&bound.uniform, &one) && limit(s, f, &bound.uniform);
+        return lilac_sum_add_product(&bound.uniform, &one) &&
+               limit(s, f, &bound.uniform, op->results[0].type);
     }
-    return has_natural_numbers(&f->uniform) && limit(s, f, &bound.uniform);
+    return has_natural_numbers(&f->uniform) && limit(s, f, &bound.uniform, op->results[0].type);
 }
 
 /* select(x < bound, x, other) */
@@ -290,7 +303,7 @@ static bool find_select(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t 
            compare->operands[0].value == op->operands[1].value &&
            find(s, f, op->operands[1].value, depth) &&
            find(s, &bound, compare->operands[1].value, depth) && lilac_affine_is_uniform(&bound) &&
-           limit(s, f, &bound.uniform);
+           limit(s, f, &bound.uniform, op->results[0].type);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------ */
@@ -378,8 +391,11 @@ static bool add_iterations(search *s, lilac_affine *f, lilac_sum *advance,
         }
         advance->terms[i].factor /= step;
     }
-    return lilac_sum_subtract(&passed, &lower.uniform) && multiply_sums(&passed, advance) &&
-           lilac_sum_add(&f->uniform, &passed);
+    if (!lilac_sum_subtract(&passed, &lower.uniform) || !multiply_sums(&passed, advance)) {
+        return false;
+    }
+    widen(&passed);
+    return lilac_sum_add(&f->uniform, &passed);
 }
 
 static bool find_carried(search *s, lilac_affine *f, const lilac_tile_value *value,

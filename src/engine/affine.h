@@ -13,9 +13,11 @@
 
 enum { AFFINE_MOST_FACTORS = 4, AFFINE_MOST_TERMS = 8, AFFINE_MOST_RANK = 5 };
 
-/* factor · values[0] · values[1] · …, the values in the order of their ids; zero has no values. */
+/* factor · values[0] · values[1] · …, the values in the order of their ids; zero has no values. Of values
+ * of 32 bits it may exceed 32 bits if it is `wide`: multiplied in 64 bits, or added up by a loop. */
 typedef struct lilac_product {
     int64_t factor;
+    bool wide;
     uint32_t count;
     lilac_tile_value *values[AFFINE_MOST_FACTORS];
 } lilac_product;
@@ -34,6 +36,7 @@ typedef struct lilac_affine {
     uint32_t rank;
     lilac_product step[AFFINE_MOST_RANK];
     const lilac_sum *below[AFFINE_MOST_RANK];
+    bool wide_limits; /* some limit is of numbers of more than 32 bits */
 } lilac_affine;
 
 /* The form of a value of a numbered function; sums that it refers to are on the arena. False: it

@@ -19,6 +19,7 @@
  * sizes above zero. */
 #include "boxes.h"
 #include "descriptors.h"
+#include "dot_operands.h"
 #include "launch_maps.h"
 
 #include <lilac/tile_loops.h>
@@ -501,7 +502,13 @@ static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
             return false; /* the recipes would not name the right parameters */
         }
     }
+    if (!lilac_dot_is_used(f)) {
+        return false;
+    }
     lilac_tile_number(f);
+    lilac_range *ranges = lilac_arena_array(arena, lilac_range, f->value_count + 1);
+    lilac_engine_ranges(ranges, f);
+    x.conditions.ranges = ranges;
     lilac_tile_walk(f->body, look_at, &x);
     if (x.failed || x.count == 0 || !is_only_read(&x) ||
         __builtin_popcountll(x.conditions.parameters) > MOST_CONDITIONS) {
@@ -515,7 +522,7 @@ static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
         maps[i] = known != NULL ? known : add_map(&x, &x.loads[i]);
         replace(&x, &x.loads[i], maps[i]);
     }
-    lilac_launch_conditions_put(module, f, x.conditions.parameters);
+    lilac_launch_conditions_put(module, f, &x.conditions);
     lilac_tile_walk(f->body, stop_carrying, NULL);
     lilac_engine_forward_invariants(f->body);
     lilac_engine_remove_unused_phis(module, f->body);

@@ -88,14 +88,14 @@ void lilac_launch_map_put(lilac_tile_module *module, lilac_tile_attributes *attr
 }
 
 void lilac_launch_conditions_put(lilac_tile_module *module, lilac_tile_function *function,
-                                 uint64_t parameters) {
+                                 const lilac_tile_conditions *conditions) {
     int64_t *indices = lilac_arena_array(module->arena, int64_t, 3 + 64);
     uint32_t count = 3;
     for (uint32_t i = 0; i < 3; i++) {
-        indices[i] = INT32_MAX; /* any grid */
+        indices[i] = conditions->small_grid ? TILE_MOST_PROGRAMS : INT32_MAX;
     }
     for (uint32_t i = 0; i < 64; i++) {
-        if (((parameters >> i) & 1) != 0) {
+        if (((conditions->parameters >> i) & 1) != 0) {
             indices[count++] = i;
         }
     }

@@ -38,6 +38,7 @@ static void split(const lilac_product *p, lilac_product *host, lilac_product *pr
         lilac_product *to = is_parameter(p->values[i]) ? host : program;
         to->values[to->count++] = p->values[i];
     }
+    program->wide = p->wide && program->count > 1;
 }
 
 /* The terms that only depend on parameters, and the others. */
@@ -144,6 +145,44 @@ static bool is_natural(lilac_tile_conditions *c, lilac_tile_value *value, uint32
     }
 }
 
+/* The largest value of a natural number. */
+static int64_t most_of(lilac_tile_conditions *c, const lilac_tile_value *value) {
+    if (value->op != NULL && value->op->code == LILAC_TILE_OP_TT_GET_PROGRAM_ID) {
+        c->small_grid = true;
+        return TILE_MOST_PROGRAMS - 1;
+    }
+    return c->ranges[value->id].high;
+}
+
+/* Is the sum of natural numbers known to be one of 32 bits? */
+static bool is_small(lilac_tile_conditions *c, const lilac_sum *sum) {
+    const bool before = c->small_grid;
+    int64_t most = 0;
+    bool known = true;
+    for (uint32_t i = 0; known && i < sum->count; i++) {
+        int64_t product = sum->terms[i].factor;
+        for (uint32_t k = 0; known && k < sum->terms[i].count; k++) {
+            known = !__builtin_mul_overflow(product, most_of(c, sum->terms[i].values[k]), &product);
+        }
+        known = known && product >= 0 && !__builtin_add_overflow(most, product, &most);
+    }
+    if (!known || most > INT32_MAX) {
+        c->small_grid = before; /* the grid does not help */
+        return false;
+    }
+    return true;
+}
+
+/* Is a sum, computed in 32 bits or added up of pointers, one of 32 bits? Arithmetic of 32 bits does not
+ * overflow (affine.h). */
+static bool has_coordinate_bits(lilac_tile_conditions *c, const lilac_sum *sum, bool computed) {
+    bool narrow = computed || sum->count <= 1;
+    for (uint32_t i = 0; i < sum->count; i++) {
+        narrow = narrow && !sum->terms[i].wide;
+    }
+    return narrow || is_small(c, sum);
+}
+
 /* Is the number a sum of natural numbers of 32 bits? */
 static bool is_coordinate(lilac_tile_conditions *c, const lilac_sum *at, bool natural) {
     bool good = true;
@@ -164,6 +203,7 @@ static bool is_coordinate(lilac_tile_conditions *c, const lilac_sum *at, bool na
 /* An element is read where low ≤ index < high along each dimension. */
 typedef struct bounds {
     const lilac_sum *low[AFFINE_MOST_RANK], *high[AFFINE_MOST_RANK]; /* NULL: no bound */
+    bool wide; /* some comparison is one of 64 bits */
     lilac_arena *arena;
 } bounds;
 
@@ -206,6 +246,7 @@ static bool add_comparison(bounds *b, const lilac_tile_op *op, const uint32_t *d
     const bool less = predicate[1] == 'l', equal = predicate[2] == 'e';
     const lilac_tile_value *first = op->operands[less ? 0 : 1].value,
                            *second = op->operands[less ? 1 : 0].value;
+    b->wide |= lilac_tile_element_bits(first->type) > 32;
     if (!lilac_affine_of(&x, first, b->arena) || !lilac_affine_of(&y, second, b->arena)) {
         return false;
     }
@@ -303,7 +344,7 @@ static bool bound_dimension(tensor *t, dimension *d, const lilac_sum *high) {
 }
 
 /* Moves a term of the address to the dimension without a bound that has most parameters of its stride in common. */
-static bool move_to_dimension(tensor *t, const lilac_product *term) {
+static bool move_to_dimension(lilac_tile_conditions *c, tensor *t, const lilac_product *term) {
     dimension *best = NULL;
     lilac_product steps = {0};
     for (uint32_t i = 0; i < t->count; i++) {
@@ -322,10 +363,19 @@ static bool move_to_dimension(tensor *t, const lilac_product *term) {
             steps = quotient;
         }
     }
-    return best != NULL && lilac_sum_add_product(&best->at, &steps);
+    lilac_sum at;
+    if (best != NULL) {
+        at = best->at;
+    }
+    if (best == NULL || !lilac_sum_add_product(&at, &steps) ||
+        !has_coordinate_bits(c, &at, false)) {
+        return false;
+    }
+    best->at = at;
+    return true;
 }
 
-static bool add_dimension(tensor *t, const lilac_product *term) {
+static bool add_dimension(lilac_tile_conditions *c, tensor *t, const lilac_product *term) {
     lilac_product host, program;
     if (t->count == TILE_MOST_RANK) {
         return false;
@@ -335,17 +385,18 @@ static bool add_dimension(tensor *t, const lilac_product *term) {
     dimension *d = &t->dims[t->count++];
     *d = (dimension){.stride = host};
     return host.factor > 0 && lilac_sum_add_product(&d->size, &most) &&
-           lilac_sum_add_product(&d->at, &program);
+           lilac_sum_add_product(&d->at, &program) && has_coordinate_bits(c, &d->at, false);
 }
 
 /* Distributes the terms of the address that depend on the program. */
-static bool place_terms(tensor *t) {
+static bool place_terms(lilac_tile_conditions *c, tensor *t) {
     lilac_sum host, program;
     if (!split_sum(&t->rest, &host, &program)) {
         return false;
     }
     for (uint32_t i = 0; i < program.count; i++) {
-        if (!move_to_dimension(t, &program.terms[i]) && !add_dimension(t, &program.terms[i])) {
+        if (!move_to_dimension(c, t, &program.terms[i]) &&
+            !add_dimension(c, t, &program.terms[i])) {
             return false;
         }
     }
@@ -449,11 +500,13 @@ bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *cond
         }
     }
     for (uint32_t d = 0; d < f.rank; d++) {
-        if (!bound(&t, tile, &b, &f, d)) {
+        const bool computed = b.high[d] != NULL ? !b.wide : !f.wide_limits;
+        if (!bound(&t, tile, &b, &f, d) ||
+            !has_coordinate_bits(conditions, &t.dims[d].at, computed)) {
             return false;
         }
     }
-    if (!place_terms(&t) || !put_tensor(tile, &t, f.rank)) {
+    if (!place_terms(conditions, &t) || !put_tensor(tile, &t, f.rank)) {
         return false;
     }
     bool good = true;

@@ -4,7 +4,7 @@
 
 #include "affine.h"
 
-enum { TILE_MOST_RANK = 5 };
+enum { TILE_MOST_RANK = 5, TILE_MOST_PROGRAMS = 1 << 20 };
 
 /* A tensor in memory that the parameters of a kernel describe, and the tile that a load reads:
  *
@@ -30,7 +30,9 @@ typedef struct lilac_strided_tile {
 /* What must hold for a tile: integer parameters that are not negative, and divisors in the kernel
  * that are positive. */
 typedef struct lilac_tile_conditions {
-    uint64_t parameters; /* a set of indices below 64 */
+    const lilac_range *ranges; /* by value id */
+    uint64_t parameters;       /* a set of indices below 64 */
+    bool small_grid; /* the grid has at most TILE_MOST_PROGRAMS programs along a dimension */
     uint32_t divisor_count;
     lilac_tile_op *divisions[8]; /* whose second operand must be positive */
 } lilac_tile_conditions;
