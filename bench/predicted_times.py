@@ -8,6 +8,9 @@ integer buffers (lengths, offsets, tables of pages), on which trip counts depend
 (src/explain/predict.c) were fitted on a random half of the cases by bench/fit_predicted_times.py, which also does so with the
 other half and with all (h200_predicted_times_fit.md).
 
+The default run of the cases with products is one of kernels without tensor maps of the launcher, to which the model was
+fitted. `--products h200_products.json` is a run of those that are launched with maps, where the table says so.
+
 The contents of the buffers are made by PyTorch, which on another device makes other numbers of the same distributions:
 
     python bench/predicted_times.py --write-contents contents.npz [--device cpu]
@@ -28,13 +31,13 @@ from lilac.bench.discover import discover
 
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
 LARGEST = 1 << 17  # elements of a buffer whose contents are given
-MEASURED = ("h200_operators_run_times.json", "h200_products.json")
+OPERATORS, PRODUCTS = "h200_operators_run_times.json", "h200_products_without_maps.json"
 
 
-def measured():
+def measured(products=PRODUCTS):
     """The measured rows by name, those of cases that still exist."""
     rows = {}
-    for name in MEASURED:
+    for name in (OPERATORS, products):
         with open(os.path.join(RESULTS, name), encoding="utf-8") as file:
             for row in json.load(file)["cases"]:
                 if row.get("lilac", {}).get("ms") and len(row["lilac"]["kernels"]) == 1:
@@ -131,6 +134,8 @@ def main():
                                            "are assumed")
     parser.add_argument("--write-contents", help="write that file, and nothing else")
     parser.add_argument("--device", default="cuda", help="PyTorch's device for --write-contents")
+    parser.add_argument("--products", default=PRODUCTS,
+                        help=f"the run of the cases with products, in bench/results (default: {PRODUCTS})")
     parser.add_argument("--filter", default="", help="only cases whose name contains this")
     options = parser.parse_args()
     if options.write_contents:
@@ -142,7 +147,7 @@ def main():
         with numpy.load(options.contents) as file:
             contents = {key: file[key] for key in file.files}
     rows, budgets = [], []
-    known = measured()
+    known = measured(options.products)
     for case in discover([]):
         row = known.get(case.name)
         if row is None or options.filter not in case.name:
