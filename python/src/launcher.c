@@ -40,7 +40,7 @@ typedef struct launcher_object {
 static lilac_cuda *cuda;
 static PyObject *data_ptr;
 
-/* ---- arguments: false, without an exception, for what Triton's launcher is to judge --------- */
+/* ---- arguments: false, without an exception, where Triton's launcher reports the error ------ */
 
 static bool no_exception(void) {
     PyErr_Clear();

@@ -22,7 +22,7 @@ typedef struct lilac_product {
     lilac_tile_value *values[AFFINE_MOST_FACTORS];
 } lilac_product;
 
-/* A sum of products with different values, none of which is zero. */
+/* A sum of products, each not zero and each of different values. */
 typedef struct lilac_sum {
     uint32_t count;
     lilac_product terms[AFFINE_MOST_TERMS];

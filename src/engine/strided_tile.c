@@ -173,14 +173,14 @@ static bool is_small(lilac_tile_conditions *c, const lilac_sum *sum) {
     return true;
 }
 
-/* Is a sum, computed in 32 bits or added up of pointers, one of 32 bits? Arithmetic of 32 bits does not
- * overflow (affine.h). */
-static bool has_coordinate_bits(lilac_tile_conditions *c, const lilac_sum *sum, bool computed) {
+/* Is a sum one of 32 bits because it is computed in 32 bits, where nothing overflows (affine.h), and not
+ * added up of pointers? */
+static bool is_narrow(const lilac_sum *sum, bool computed) {
     bool narrow = computed || sum->count <= 1;
     for (uint32_t i = 0; i < sum->count; i++) {
         narrow = narrow && !sum->terms[i].wide;
     }
-    return narrow || is_small(c, sum);
+    return narrow;
 }
 
 /* Is the number a sum of natural numbers of 32 bits? */
@@ -368,7 +368,7 @@ static bool move_to_dimension(lilac_tile_conditions *c, tensor *t, const lilac_p
         at = best->at;
     }
     if (best == NULL || !lilac_sum_add_product(&at, &steps) ||
-        !has_coordinate_bits(c, &at, false)) {
+        (!is_narrow(&at, false) && !is_small(c, &at))) {
         return false;
     }
     best->at = at;
@@ -385,7 +385,8 @@ static bool add_dimension(lilac_tile_conditions *c, tensor *t, const lilac_produ
     dimension *d = &t->dims[t->count++];
     *d = (dimension){.stride = host};
     return host.factor > 0 && lilac_sum_add_product(&d->size, &most) &&
-           lilac_sum_add_product(&d->at, &program) && has_coordinate_bits(c, &d->at, false);
+           lilac_sum_add_product(&d->at, &program) &&
+           (is_narrow(&d->at, false) || is_small(c, &d->at));
 }
 
 /* Distributes the terms of the address that depend on the program. */
@@ -502,7 +503,8 @@ bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *cond
     for (uint32_t d = 0; d < f.rank; d++) {
         const bool computed = b.high[d] != NULL ? !b.wide : !f.wide_limits;
         if (!bound(&t, tile, &b, &f, d) ||
-            !has_coordinate_bits(conditions, &t.dims[d].at, computed)) {
+            (!is_narrow(&t.dims[d].at, computed) &&
+             (b.low[d] != NULL /* may be negative */ || !is_small(conditions, &t.dims[d].at)))) {
             return false;
         }
     }

@@ -149,7 +149,7 @@ static double latency_of(const chain *c, const lilac_simt_instruction *i) {
     }
 }
 
-/* The units that execute an instruction of so many issue slots, in so many warps. */
+/* The units that execute an instruction with this number of issue slots, in this number of warps. */
 static void add_slots(double sum[UNITS], const lilac_explanation *e,
                       const lilac_simt_instruction *i, double slots, double warps) {
     const lilac_explain_class class_ = explain_class_of(i);

@@ -306,6 +306,33 @@ static void refused(void **state) {
            "%n_r = tt.splat %N : i32 -> tensor<1x64xi32>\n%mn = arith.cmpi slt, %k_r, %n_r : "
            "tensor<1x64xi32>\n%mnb = tt.broadcast %mn : tensor<1x64xi1> -> tensor<64x64xi1>\n"
            "%m2 = arith.andi %ma, %mnb : tensor<64x64xi1>\n%x = tt.load %pa, %m2, %none"}}},
+        {"a product of 64 bits that may be negative",
+         0,
+         {{TILE, "%tile = arith.minsi %loaded, %c64"},
+          {A_LOAD,
+           "%tw = arith.extsi %tile : i32 to i64\n"
+           "%c64w = arith.constant 64 : i64\n"
+           "%fw = arith.muli %tw, %c64w : i64\n"
+           "%fws = tt.splat %fw : i64 -> tensor<64xi64>\n"
+           "%rw = arith.extsi %range : tensor<64xi32> to tensor<64xi64>\n"
+           "%rows_w = arith.addi %fws, %rw : tensor<64xi64>\n"
+           "%zw = arith.constant dense<0> : tensor<64xi64>\n"
+           "%Mw = arith.extsi %Ms : tensor<64xi32> to tensor<64xi64>\n"
+           "%lw = arith.cmpi sge, %rows_w, %zw : tensor<64xi64>\n"
+           "%hw = arith.cmpi slt, %rows_w, %Mw : tensor<64xi64>\n"
+           "%bw = arith.andi %lw, %hw : tensor<64xi1>\n"
+           "%bw_c = tt.expand_dims %bw {axis = 1 : i32} : tensor<64xi1> -> tensor<64x1xi1>\n"
+           "%bw_b = tt.broadcast %bw_c : tensor<64x1xi1> -> tensor<64x64xi1>\n"
+           "%m2 = arith.andi %ma, %bw_b : tensor<64x64xi1>\n"
+           "%rw_c = tt.expand_dims %rows_w {axis = 1 : i32} : tensor<64xi64> -> tensor<64x1xi64>\n"
+           "%sw = arith.extsi %ra : tensor<64x1xi32> to tensor<64x1xi64>\n"
+           "%farw = arith.muli %rw_c, %sw : tensor<64x1xi64>\n"
+           "%farw_b = tt.broadcast %farw : tensor<64x1xi64> -> tensor<64x64xi64>\n"
+           "%pw = tt.addptr %a0, %farw_b : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi64>\n"
+           "%pk = tt.addptr %pw, %k_b : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>\n"
+           "%is = tt.splat %i : i32 -> tensor<64x64xi32>\n"
+           "%pi = tt.addptr %pk, %is : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>\n"
+           "%x = tt.load %pi, %m2, %none"}}},
         {"a diagonal",
          0,
          {{"%ma = tt.broadcast %mr : tensor<1x64xi1> -> tensor<64x64xi1>",
