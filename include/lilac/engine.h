@@ -143,10 +143,10 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module 
                                                               bool *changed);
 /* Replaces loads through pointers that are operands of products in loops by loads through tensor
  * descriptors that the launcher makes, if target->launch_maps is set and the device has tensor
- * copies. The descriptors are parameters behind the others. The attribute `lilac.launch_map` of each
- * says how the launcher makes it from the other arguments, and `lilac.launch_conditions` of the
- * function which arguments must not be negative (launch_maps.c has the form). Never fails. Linear in
- * the size of the module, apart from bounded searches for each load. */
+ * copies. The descriptors are parameters behind the others. The attribute `lilac.launch_map` of
+ * each says how the launcher makes it from the other arguments, and `lilac.launch_conditions` of
+ * the function which arguments must not be negative (launch_maps.c has the form). Never fails.
+ * Linear in the size of the module, apart from bounded searches for each load. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_describe_loads(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* How tensor copies move a block of a descriptor: boxes of `sizes` elements, as many as the block
@@ -171,8 +171,8 @@ LILAC_API uint32_t lilac_engine_box_element(const lilac_tile_type *block);
 LILAC_API LILAC_MUST_USE bool lilac_engine_copy_boxes(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);
 /* One warp starts the tensor copies of a loop with products, the others multiply: in a loop over
- * tiles or with delayed products if one block is resident, and where tt.warp_specialize asks for it.
- * Makes ttg.warp_specialize. */
+ * tiles or with delayed products if one block is resident, and where tt.warp_specialize asks for
+ * it. Makes ttg.warp_specialize. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_specialise_warps(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Strength reduction: a carried tensor of pointers or offsets that a loop advances by one uniform

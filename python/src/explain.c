@@ -5,9 +5,12 @@
  *       → (text, json, None)                                    explained
  *       → (None, [diagnostics as JSON], [diagnostics as text])  refused
  *
- * advice: whether variants are compiled, too. grid: three numbers, 0 where it is not known. arguments: [(name, bits, contents of its memory or None)]. trip_counts: [(line, iterations)]. line: only this line, or 0. change: None,
- * or (num_warps, num_ctas, num_stages, line, layout, words, divisors): what differs with other options (0: the same), with a
- * layout that is forced on the operation of a line (0: none), and with promises about parameters, [(name, divisor)]. lilac/explanation.py describes them. */
+ * advice: whether variants are compiled, too. grid: three numbers, 0 where it is not known.
+ * arguments: [(name, bits, contents of its memory or None)]. trip_counts: [(line, iterations)].
+ * line: only this line, or 0. change: None, or (num_warps, num_ctas, num_stages, line, layout,
+ * words, divisors): what differs with other options (0: the same), with a layout that is forced
+ * on the operation of a line (0: none), and with promises about parameters, [(name, divisor)].
+ * lilac/explanation.py describes them. */
 #include "explain_texts.h"
 #include "module.h"
 

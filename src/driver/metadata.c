@@ -123,8 +123,8 @@ static void put_sums(lilac_text *out, const char *key, uint32_t count,
     lilac_text_char(out, ']');
 }
 
-/* The bytes that a miss in the second-level cache reads: wide rows are copied by several boxes at the
- * same time, which need the neighbouring bytes, too. */
+/* The bytes that a miss in the second-level cache reads: wide rows are copied by several boxes
+ * at the same time, which need the neighbouring bytes, too. */
 static uint32_t promotion_of(const lilac_tile_type *block) {
     const int64_t bits = lilac_tile_element_bits(block);
     return block->shape[block->rank - 1] * bits / 8 >= 256 ? 256 : 128;

@@ -1,8 +1,8 @@
 /* affine: integers and pointers as sums of products of scalars, and steps along dimensions.
  *
  * Scalars are expanded through additions, subtractions, products and sign extensions; what else
- * computes one is a factor. A value that a loop of a counter advances by a uniform step is its first
- * value and the step times the number of the iteration:
+ * computes one is a factor. A value that a loop of a counter advances by a uniform step is its
+ * first value and the step times the number of the iteration:
  *
  *     scf.for %k = %l to %u step 4 iter_args(%q = %p)        %q = p + 8 · k − 8 · l
  *       yield addptr(%q, 32)

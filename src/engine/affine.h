@@ -13,8 +13,9 @@
 
 enum { AFFINE_MOST_FACTORS = 4, AFFINE_MOST_TERMS = 8, AFFINE_MOST_RANK = 5 };
 
-/* factor · values[0] · values[1] · …, the values in the order of their ids; zero has no values. Of values
- * of 32 bits it may exceed 32 bits if it is `wide`: multiplied in 64 bits, or added up by a loop. */
+/* factor · values[0] · values[1] · …, the values in the order of their ids; zero has no values.
+ * Of values of 32 bits it may exceed 32 bits if it is `wide`: multiplied in 64 bits, or added up
+ * by a loop. */
 typedef struct lilac_product {
     int64_t factor;
     bool wide;

@@ -1,22 +1,23 @@
-/* describe_loads: loads through pointers in loops with products, as loads through tensor descriptors
- * that the launcher makes.
+/* describe_loads: loads through pointers in loops with products, as loads through tensor
+ * descriptors that the launcher makes.
  *
- *     tt.func @f(%a: !tt.ptr<f16>, …)                  tt.func @f(%a: …, %map: !tt.tensordesc<tensor<128x64xf16>> {lilac.launch_map = …})
- *     scf.for %k = … {                                 scf.for %k = … {
- *       %x = tt.load %pointers, %mask, %zero     →       %x = tt.descriptor_load %map[%row, %column]
- *       tt.dot %x, …                                     tt.dot %x, …
+ *     tt.func @f(%a: !tt.ptr<f16>, …)              tt.func @f(%a: …, %map: … {lilac.launch_map = …})
+ *     scf.for %k = … {                             scf.for %k = … {
+ *       %x = tt.load %pointers, %mask, %zero   →     %x = tt.descriptor_load %map[%row, %column]
+ *       tt.dot %x, …                                 tt.dot %x, …
  *
- * Such a load becomes a tensor copy (expand_descriptors, pipeline_loops), which one thread starts without
- * addresses and masks of elements, so that one warp can start all copies of a loop (specialise_warps).
+ * Such a load becomes a tensor copy (expand_descriptors, pipeline_loops), which one thread starts
+ * without addresses and masks of elements, so that one warp can start all copies of a loop
+ * (specialise_warps).
  *
  * Which loads: all that are operands of products in the loop must read tiles of tensors that the
  * parameters describe (strided_tile.c), of memory that the kernel does not write. Elements that a
- * tensor copy reads as zero and the load does not (behind the end of a dimension, where the kernel computes a
- * remainder) must not matter: what depends on them is stored nowhere.
+ * tensor copy reads as zero and the load does not (behind the end of a dimension, where the kernel
+ * computes a remainder) must not matter: what depends on them is stored nowhere.
  *
- * The launcher makes the maps as lilac.launch_map says, and starts the kernel only if the parameters in
- * lilac.launch_conditions are not negative and all maps are possible: strides of multiples of 16 bytes,
- * sizes above zero. */
+ * The launcher makes the maps as lilac.launch_map says, and starts the kernel only if the
+ * parameters in lilac.launch_conditions are not negative and all maps are possible: strides of
+ * multiples of 16 bytes, sizes above zero. */
 #include "boxes.h"
 #include "descriptors.h"
 #include "dot_operands.h"
@@ -52,7 +53,7 @@ typedef struct description {
     bool failed; /* some operand of a product is no tile */
 } description;
 
-/* ---- which products ----------------------------------------------------------------------------- */
+/* ---- which products -------------------------------------------------------------------------- */
 
 static bool is_product(lilac_tile_opcode code) {
     return code == LILAC_TILE_OP_TT_DOT || code == LILAC_TILE_OP_TT_DOT_SCALED;
@@ -67,7 +68,8 @@ static bool has_tensor_core(const lilac_tile_op *product) {
                                          : lilac_scalar_bits(element->scalar) <= 16);
 }
 
-/* Must an operand be transposed in registers? wgmma reads 8-bit elements in shared memory along k. */
+/* Must an operand be transposed in registers? wgmma reads 8-bit elements in shared memory along
+ * k. */
 static bool is_transposed(const lilac_tile_value *value, uint32_t contiguous) {
     for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
         const lilac_tile_op *op = use->op;
@@ -90,7 +92,7 @@ static bool is_transposed(const lilac_tile_value *value, uint32_t contiguous) {
     return false;
 }
 
-/* ---- which loads ------------------------------------------------------------------------------- */
+/* ---- which loads ----------------------------------------------------------------------------- */
 
 /* Are the elements of the value operands of a product, as they are or after operations on each? */
 static bool is_factor(const lilac_tile_value *value, uint32_t *steps) {
@@ -111,8 +113,8 @@ static bool is_factor(const lilac_tile_value *value, uint32_t *steps) {
     return false;
 }
 
-/* Does the loop add a product to another value than zero? If not, each iteration waits for its products,
- * and all of its warps for the one that starts copies. */
+/* Does the loop add a product to another value than zero? If not, each iteration waits for its
+ * products, and all of its warps for the one that starts copies. */
 static void find_sum(void *data, lilac_tile_op *op) {
     bool *found = data;
     *found |= is_product(op->code) &&
@@ -120,8 +122,8 @@ static void find_sum(void *data, lilac_tile_op *op) {
                op->operands[2].value->op->code != LILAC_TILE_OP_ARITH_CONSTANT);
 }
 
-/* Is the operation in a loop with a counter and a product, which is long enough for the time that the
- * first tensor copies take? */
+/* Is the operation in a loop with a counter and a product, which is long enough for the time
+ * that the first tensor copies take? */
 static bool is_in_product_loop(const lilac_tile_op *op) {
     for (op = op->parent->parent->parent; op != NULL; op = op->parent->parent->parent) {
         bool found = false;
@@ -145,7 +147,7 @@ static bool has_harmless_ends(const described *d, lilac_arena *arena) {
     return harmless;
 }
 
-/* ---- one load ---------------------------------------------------------------------------------- */
+/* ---- one load -------------------------------------------------------------------------------- */
 
 /* The descriptor's block: the load's tensor with the dimensions in the order of the map. */
 static const lilac_tile_type *block_of(const description *x, const described *d) {
@@ -176,8 +178,9 @@ static int64_t divisor_of(const description *x, const lilac_product *stride, int
 enum { VECTOR = 16, SECTOR = 32 };
 
 /* Rows that begin within a sector of global memory are slower by tensor copies than by copies of
- * whole vectors, which the plain kernel has if the strides are known to be multiples of one. On an H200, in
- * microseconds (plain, tensor copies): 1000 × 3000 × 2000 i8 with rows of 2000 bytes 30.8, 33.8. */
+ * whole vectors, which the plain kernel has if the strides are known to be multiples of one. On
+ * an H200, in microseconds (plain, tensor copies): 1000 × 3000 × 2000 i8 with rows of 2000 bytes
+ * 30.8, 33.8. */
 static uint32_t pitch_of(const description *x, const described *d) {
     const int64_t bytes = lilac_tile_element_bits(d->load->results[0].type) / 8;
     bool vectors = true;
@@ -218,13 +221,12 @@ static void look_at(void *data, lilac_tile_op *op) {
     x->count += !x->failed;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct write_search {
     const lilac_tile_function *function;
     uint64_t bases; /* parameters from which tensor copies read */
-    bool
-        found; /* the kernel writes there, or orders accesses in ways that tensor copies do not follow */
+    bool found;     /* the kernel writes there, or inline assembly may order accesses */
 } write_search;
 
 static void find_write(void *data, lilac_tile_op *op) {
@@ -254,7 +256,7 @@ static bool is_only_read(const description *x) {
     return !w.found;
 }
 
-/* ---- the program -------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 /* A name for the map of the tensor behind this pointer, as parameter number `index`. */
 static lilac_name map_name(lilac_tile_module *module, lilac_name base, uint32_t index) {
@@ -283,7 +285,8 @@ static lilac_tile_value *add_map(description *x, const described *d) {
     return map;
 }
 
-/* The map of an earlier load that describes the same tensor in the same blocks; NULL: there is none. */
+/* The map of an earlier load that describes the same tensor in the same blocks; NULL: there is
+ * none. */
 static lilac_tile_value *find_map(const description *x, uint32_t load,
                                   lilac_tile_value *const *maps) {
     const described *d = &x->loads[load];

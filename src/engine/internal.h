@@ -66,13 +66,13 @@ typedef struct lilac_range_walk {
     uint32_t round;
     bool sweeping, changed; /* ranges of carried values are not final */
 } lilac_range_walk;
-/* Finds the ranges of the values of a numbered function. The array may be longer; a walk may number more
- * values and note their operations. */
+/* Finds the ranges of the values of a numbered function. The array may be longer; a walk may
+ * number more values and note their operations. */
 void lilac_range_walk_start(lilac_range_walk *walk, lilac_range *ranges,
                             const lilac_tile_function *function);
 void lilac_range_walk_end(lilac_range_walk *walk);
-/* Before the operations of a block, and after them with what the first call returned; owner: the operation
- * that has the block, NULL for that of the function. */
+/* Before the operations of a block, and after them with what the first call returned; owner: the
+ * operation that has the block, NULL for that of the function. */
 uint32_t lilac_range_enter(lilac_range_walk *walk, const lilac_tile_op *owner,
                            const lilac_tile_block *block);
 void lilac_range_close(lilac_range_walk *walk, const lilac_tile_op *owner,
@@ -81,23 +81,25 @@ void lilac_range_close(lilac_range_walk *walk, const lilac_tile_op *owner,
 void lilac_range_leave(lilac_range_walk *walk, const lilac_tile_op *op);
 /* After an operation that may be an assertion or assumption. */
 void lilac_range_pass(lilac_range_walk *walk, const lilac_tile_op *op);
-/* The operation is moved out of the block that was entered with this mark: after that block, nothing is known
- * of its results if conditions narrow ranges in it. */
+/* The operation is moved out of the block that was entered with this mark: after that block,
+ * nothing is known of its results if conditions narrow ranges in it. */
 void lilac_range_expose(lilac_range_walk *walk, const lilac_tile_op *op, uint32_t mark);
 /* The value is at least `low` from here to the end of the block. */
 void lilac_range_at_least(lilac_range_walk *walk, const lilac_tile_value *value, int64_t low);
 
 /* ---- programs.c -------------------------------------------------------------------------- */
 
-/* Is a scalar a sum or product with the number of the program, or carried by a loop that begins with one? */
+/* Is a scalar a sum or product with the number of the program, or carried by a loop that begins
+ * with one? */
 bool lilac_engine_is_of_program(const lilac_tile_value *value);
-/* Is the operation in a loop over the work of several programs, which begins at the number of the program?
- * Such a kernel has as many programs as run at a time. */
+/* Is the operation in a loop over the work of several programs, which begins at the number of
+ * the program? Such a kernel has as many programs as run at a time. */
 bool lilac_engine_is_persistent(const lilac_tile_op *op);
 
 /* ---- assert_divisors.c ------------------------------------------------------------------- */
 
-/* Inserts a test before the operation that its integer operand is positive; the kernel traps otherwise. */
+/* Inserts a test before the operation that its integer operand is positive; the kernel traps
+ * otherwise. */
 void lilac_engine_assert_positive(lilac_tile_module *module, lilac_tile_op *op, uint32_t operand);
 
 /* ---- apply_ranges.c ---------------------------------------------------------------------- */
@@ -140,8 +142,8 @@ typedef struct lilac_axis_operation {
 } lilac_axis_operation;
 lilac_axis_operation lilac_axis_operation_of(const lilac_tile_op *op, uint32_t index,
                                              const lilac_axis_facts *const *operands);
-/* Is each element of the result a function of the operands' elements at the same coordinates? Not so
- * of volatile loads: two of them may find different values in one place. */
+/* Is each element of the result a function of the operands' elements at the same coordinates?
+ * Not so of volatile loads: two of them may find different values in one place. */
 bool lilac_axis_is_function(const lilac_tile_op *op);
 /* The facts of result `index` of an operation without regions, from those of its operands. */
 void lilac_axis_transfer(lilac_axis_facts *result, const lilac_tile_op *op, uint32_t index,

@@ -3,8 +3,8 @@
  *     lilac.launch_map = {base = 0 : i32, offset = [], sizes = [[array<i64: 1, 3>], …],
  *                         strides = [[array<i64: 2, 5, 4>]], pitch = 32 : i32}
  *
- * A sum is a list of products: a factor, and the indices of parameters. The example has sizes p₃, … and the stride
- * 2 · p₅ · p₄. */
+ * A sum is a list of products: a factor, and the indices of parameters. The example has sizes
+ * p₃, … and the stride 2 · p₅ · p₄. */
 #include "launch_maps.h"
 
 enum { MOST_TERMS = 4, MOST_FACTORS = 3 /* of a sum, as launchers read it */ };

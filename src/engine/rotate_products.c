@@ -19,9 +19,9 @@
  *
  * Everything that they need must be pure operations, loads and memory for loaded tensors, and
  * depend on carried values only through such operations (pointers that advance). Loads of the
- * iteration after the last one are masked off, and boxes of tensors without a bound are moved outside. Nothing in the body may write global memory. The
- * original operations of the body are replaced by those of the next iteration. overlap_products
- * then delays the waits.
+ * iteration after the last one are masked off, and boxes of tensors without a bound are moved
+ * outside. Nothing in the body may write global memory. The original operations of the body are
+ * replaced by those of the next iteration. overlap_products then delays the waits.
  *
  * A rotated result is there twice, and loads that other operations use too get a second ring. Where
  * that leaves one resident block of several, or too few registers, the loop stays as it is
@@ -201,7 +201,8 @@ static void mask_load(const rotation *r, lilac_tile_op *load, lilac_tile_value *
     lilac_tile_set_operands(r->module, load, count, operands);
 }
 
-/* Does the launcher make the map of this box? Its dimensions without a bound have no end (strided_tile.c). */
+/* Does the launcher make the map of this box? Its dimensions without a bound have no end
+ * (strided_tile.c). */
 static bool has_launch_map(const rotation *r, const lilac_tile_op *box) {
     const lilac_tile_value *map = box->operands[0].value;
     return map->op == NULL && r->function->parameter_attributes != NULL &&
@@ -301,7 +302,8 @@ static bool advances_by_arithmetic(const rotation *r, const lilac_tile_value *va
     return true;
 }
 
-/* Removes the operations of the slice that nothing uses any more, then the fences without memory. */
+/* Removes the operations of the slice that nothing uses any more, then the fences without
+ * memory. */
 static void remove_unused(const rotation *r) {
     for (uint32_t i = r->count; i-- > 0;) {
         lilac_tile_op *op = r->ops[i];
@@ -332,7 +334,8 @@ static void rotate(rotation *r, lilac_tile_value *value, lilac_tile_op *first) {
     lilac_tile_value *next =
         &make(r, LILAC_TILE_OP_ARITH_ADDI, 2, sum, counter->type, first)->results[0];
     lilac_tile_value *left[2] = {lilac_tile_upper_bound(loop), counter};
-    /* counter + step < upper without overflow: upper - counter is positive, as an unsigned number */
+    /* counter + step < upper without overflow: upper - counter is positive, as an unsigned
+     * number */
     lilac_tile_op *rest = make(r, LILAC_TILE_OP_ARITH_SUBI, 2, left, counter->type, first);
     lilac_tile_value *exists = below(r, lilac_tile_step(loop), &rest->results[0], true, first);
     map_next(r, mapping, first);

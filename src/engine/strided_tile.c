@@ -12,8 +12,8 @@
  *     k + head · length · 128 + start · 128 + 128 · i₀ + i₁          dimensions  length · 128, 128, 1
  *                                                                    at          head, start, 0
  *
- * A dimension without a mask is as large as a tensor map allows. Coordinates must not be negative: what is in front of
- * a tensor reads as zero. */
+ * A dimension without a mask is as large as a tensor map allows. Coordinates must not be
+ * negative: what is in front of a tensor reads as zero. */
 #include "strided_tile.h"
 
 #include <lilac/tile_loops.h>
@@ -173,8 +173,8 @@ static bool is_small(lilac_tile_conditions *c, const lilac_sum *sum) {
     return true;
 }
 
-/* Is a sum one of 32 bits because it is computed in 32 bits, where nothing overflows (affine.h), and not
- * added up of pointers? */
+/* Is a sum one of 32 bits because it is computed in 32 bits, where nothing overflows (affine.h),
+ * and not added up of pointers? */
 static bool is_narrow(const lilac_sum *sum, bool computed) {
     bool narrow = computed || sum->count <= 1;
     for (uint32_t i = 0; i < sum->count; i++) {
@@ -207,8 +207,8 @@ typedef struct bounds {
     lilac_arena *arena;
 } bounds;
 
-/* The dimension along which the step of a difference is the number, and zero along all others; the rank:
- * there is none. */
+/* The dimension along which the step of a difference is the number, and zero along all others;
+ * the rank: there is none. */
 static uint32_t only_step(const lilac_affine *f, int64_t number) {
     uint32_t found = f->rank;
     for (uint32_t d = 0; d < f->rank; d++) {
@@ -266,8 +266,8 @@ static bool add_comparison(bounds *b, const lilac_tile_op *op, const uint32_t *d
            set_bound(b, &b->low[dims[down]], &bound);
 }
 
-/* The bounds that a mask says. dims: the dimensions of the value among those of the access. False: it says
- * more than bounds; those that it says are set. */
+/* The bounds that a mask says. dims: the dimensions of the value among those of the access.
+ * False: it says more than bounds; those that it says are set. */
 static bool add_mask(bounds *b, const lilac_tile_value *mask, const uint32_t *dims,
                      uint32_t depth) {
     const lilac_tile_op *op = mask->op;
@@ -343,7 +343,8 @@ static bool bound_dimension(tensor *t, dimension *d, const lilac_sum *high) {
     return lilac_sum_multiply(&moved, &d->stride) && lilac_sum_subtract(&t->rest, &moved);
 }
 
-/* Moves a term of the address to the dimension without a bound that has most parameters of its stride in common. */
+/* Moves a term of the address to the dimension without a bound that has most parameters of its
+ * stride in common. */
 static bool move_to_dimension(lilac_tile_conditions *c, tensor *t, const lilac_product *term) {
     dimension *best = NULL;
     lilac_product steps = {0};

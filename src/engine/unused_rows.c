@@ -5,9 +5,9 @@
  *     %d = tt.dot %x, %y                               of each row of x, one row
  *     tt.store …, %d, first + range < %M               stored below the limit only
  *
- * Operations on each element keep rows apart, and so do products along their other dimensions, reductions of
- * others, and loops that carry the result. Where the limit changes in a loop, what the loop carries is
- * compared with that of a later iteration, so it is not followed. */
+ * Operations on each element keep rows apart, and so do products along their other dimensions,
+ * reductions of others, and loops that carry the result. Where the limit changes in a loop, what
+ * the loop carries is compared with that of a later iteration, so it is not followed. */
 #include "unused_rows.h"
 
 #include <lilac/tile_loops.h>
@@ -62,8 +62,8 @@ static bool map_dimension(const lilac_tile_use *use, uint32_t *dim) {
     }
 }
 
-/* What a loop carries, and its result. The limit is the same in all iterations, or what one iteration
- * carries to the next would be compared with the limit of the next. */
+/* What a loop carries, and its result. The limit is the same in all iterations, or what one
+ * iteration carries to the next would be compared with the limit of the next. */
 static bool are_unused_in_loop(unused_rows *u, const lilac_tile_value *carried, uint32_t dim) {
     const lilac_tile_op *loop = carried->block->parent->parent;
     if (loop == NULL || loop->code != LILAC_TILE_OP_SCF_FOR) {

@@ -13,10 +13,10 @@
  *
  *     all sectors;  the footprint;  the distinct part of those of the longest programs
  *
- * What a block loads again is in L1 if that is large enough for what the resident blocks load in between;
- * otherwise in L2, but for the part that the resident blocks displace there. An address that the
- * arguments do not determine, a gathered one, counts as different in each program, but for those
- * along an axis of the grid that it does not depend on (slices.c). */
+ * What a block loads again is in L1 if that is large enough for what the resident blocks load in
+ * between; otherwise in L2, but for the part that the resident blocks displace there. An address
+ * that the arguments do not determine, a gathered one, counts as different in each program, but
+ * for those along an axis of the grid that it does not depend on (slices.c). */
 #include "internal.h"
 
 #include <math.h>

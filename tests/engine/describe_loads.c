@@ -1,7 +1,7 @@
 /* Random products of matrices, whose loads describe_loads makes loads through the launcher's tensor
- * maps: where maps can be made, the simulator computes what the interpreter says that the source means,
- * and accesses nothing outside of the tensors; elsewhere the launch is refused. The buffers end with the
- * tensors, and what is between their rows is NaN.
+ * maps: where maps can be made, the simulator computes what the interpreter says that the source
+ * means, and accesses nothing outside of the tensors; elsewhere the launch is refused. The buffers
+ * end with the tensors, and what is between their rows is NaN.
  *
  * LILAC_TEST_SCALE multiplies the number of programs. */
 #include "support/interpreter.h"
@@ -19,7 +19,7 @@
 
 enum { CASES = 320, MOST_BATCHES = 2, MOST_BYTES = 1 << 19 };
 
-/* ---- compilation ------------------------------------------------------------------------------ */
+/* ---- compilation ----------------------------------------------------------------------------- */
 
 /* A change of the module behind describe_loads. */
 typedef void mutation(lilac_tile_module *module);
@@ -97,7 +97,7 @@ static void compiled_clear(compiled *made) {
     lilac_context_destroy(made->context);
 }
 
-/* ---- launches ---------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 enum { A, B, C, M, N, K, SA, SB, SC, FIRST, ZA, ZB, ZC, OFF, ARGUMENTS };
 
@@ -295,7 +295,7 @@ static outcome launch(const compiled *made, const product_case *c, const sizes *
     return o;
 }
 
-/* ---- random programs --------------------------------------------------------------------------- */
+/* ---- random programs ------------------------------------------------------------------------- */
 
 static product_case random_case(lilac_random *random) {
     static const lilac_scalar scalars[] = {LILAC_F16, LILAC_BF16, LILAC_F32, LILAC_F8E4M3FN};
@@ -379,7 +379,7 @@ static void random_products(void **state) {
     assert_true(refused >= scaled(CASES) / 3);
 }
 
-/* ---- mutations --------------------------------------------------------------------------------- */
+/* ---- mutations ------------------------------------------------------------------------------- */
 
 typedef struct search {
     lilac_tile_opcode code;

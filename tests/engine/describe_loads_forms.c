@@ -1,10 +1,10 @@
-/* Which loads describe_loads makes loads through the launcher's tensor maps: changes of one program, each
- * with the number of maps that it has. A program that must not have maps is next to one that has them, so that
- * each line tests one rule. */
+/* Which loads describe_loads makes loads through the launcher's tensor maps: changes of one
+ * program, each with the number of maps that it has. A program that must not have maps is next
+ * to one that has them, so that each line tests one rule. */
 #include "support/engine_harness.h"
 
-/* C = A · B with tiles of 64 × 64 × 64. A has M rows, which begin again behind the last one, and B has all
- * columns of a tile; K is masked. */
+/* C = A · B with tiles of 64 × 64 × 64. A has M rows, which begin again behind the last one, and
+ * B has all columns of a tile; K is masked. */
 static const char kernel[] =
     "module {\n"
     "tt.func public @k(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32}, "
@@ -146,7 +146,7 @@ static void check(const form *f, uint32_t stages, uint32_t ctas) {
     program_clear(&p);
 }
 
-/* ---- forms that have maps ---------------------------------------------------------------------- */
+/* ---- forms that have maps -------------------------------------------------------------------- */
 
 #define ROWS   "%rows = arith.remsi %rows0, %Ms"
 #define A_LOAD "%x = tt.load %pa, %ma, %none"
@@ -232,7 +232,7 @@ static void described(void **state) {
     }
 }
 
-/* ---- forms that have none ---------------------------------------------------------------------- */
+/* ---- forms that have none -------------------------------------------------------------------- */
 
 static void refused(void **state) {
     (void)state;

@@ -171,8 +171,8 @@ static wide wide_sum(const lilac_launch_sum *sum, const int64_t *values) {
     return result;
 }
 
-/* Sizes are right, or refused because they are outside the limits: values to 2^30, factors to 2^20, so
- * that sums reach 112 bits. */
+/* Sizes are right, or refused because they are outside the limits: values to 2^30, factors to
+ * 2^20, so that sums reach 112 bits. */
 static void random_sums(void **state) {
     (void)state;
     lilac_random random;

@@ -1,5 +1,5 @@
-/* Random products of matrices as TTIR: tiles, orders of the operands, bounds of rows, columns and k, and
- * how the loop advances. */
+/* Random products of matrices as TTIR: tiles, orders of the operands, bounds of rows, columns
+ * and k, and how the loop advances. */
 #ifndef LILAC_TESTS_PRODUCT_PROGRAMS_H
 #define LILAC_TESTS_PRODUCT_PROGRAMS_H
 

@@ -32,14 +32,15 @@
  * clocks (first, last): 8192³ bf16 with tiles of 128 × 128 × 64 (b T = 1024) 2.28, 2.22; f16 128 ×
  * 256 × 64 (the same) 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (b T = 512, D = 2) 0.867, 0.868.
  *
- * Where an iteration waits for its products and computes their first operands from what it loads, the
- * thread that starts tensor copies makes all warps wait for its operands. If the distance hides the latency, these
- * copies follow the first product, at the price of a barrier: on an H200, in microseconds (first, behind it), 4096³
- * with weights of 4 bits 383, 311; 2048 × 4096 × 4096 with i16 168, 144.
+ * Where an iteration waits for its products and computes their first operands from what it loads,
+ * the thread that starts tensor copies makes all warps wait for its operands. If the distance hides
+ * the latency, these copies follow the first product, at the price of a barrier: on an H200, in
+ * microseconds (first, behind it), 4096³ with weights of 4 bits 383, 311; 2048 × 4096 × 4096 with
+ * i16 168, 144.
  *
- * Loops that only multiply by mma are bound by memory. Where one buffer less gains a resident block,
- * more bytes are in flight, and their copies start behind the products, which read the same buffer.
- * Other arithmetic would delay them.
+ * Loops that only multiply by mma are bound by memory. Where one buffer less gains a resident
+ * block, more bytes are in flight, and their copies start behind the products, which read the same
+ * buffer. Other arithmetic would delay them.
  *
  * Delayed products overlap with the arithmetic between the products of an iteration, which is worth
  * more than a copy that starts early: D is the largest for which their buffer costs no resident
@@ -48,10 +49,11 @@
  *
  * What fits: the buffers, all other allocations of the function, the largest block of those that
  * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
- * exchanges between warps if the loop may have any. Blocks that tensor copies store in a loop over
- * tiles have memory beside the rings if a distance of two iterations is left (store_boxes.c). A loop over the tiles of a persistent program
- * has one resident block: such kernels are launched with a program for each multiprocessor.
- * While it issues copies no other block multiplies, so they start last. */
+ * exchanges between warps if the loop may have any. Blocks that tensor copies store in a loop
+ * over tiles have memory beside the rings if a distance of two iterations is left
+ * (store_boxes.c). A loop over the tiles of a persistent program has one resident block: such
+ * kernels are launched with a program for each multiprocessor. While it issues copies no other
+ * block multiplies, so they start last. */
 #include "pipeline/pipeline.h"
 
 #include "block_demand.h"
