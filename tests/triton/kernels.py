@@ -14,6 +14,13 @@ def scale(x, y, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def repeated(x, TIMES: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for k in tl.static_range(TIMES):
+        tl.store(x + i + k * BLOCK, tl.load(x + i + k * BLOCK) * k)
+
+
+@triton.jit
 def multiply_add(x, y, z, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(z + i, tl.load(x + i) * tl.load(y + i) + tl.load(z + i))
