@@ -743,10 +743,13 @@ LILAC_API bool lilac_simt_opt_narrow_floats(lilac_simt_kernel *kernel);
 /* Replaces divisions and remainders by constants, and several ones by one value, by multiplications
  * with a reciprocal. */
 LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);
+/* Replaces the comparisons of one integer with zero and with a bound, which must both hold or of which
+ * one must, by one unsigned comparison. */
+LILAC_API bool lilac_simt_opt_merge_range_tests(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 /* Addresses and conditions of asynchronous copies in loops become sums and conjunctions of an
- * invariant value and one that is shared. */
+ * invariant value and one that is shared; so do the narrow products in addresses of loads. */
 LILAC_API bool lilac_simt_opt_split_addresses(lilac_simt_kernel *kernel);
 /* Products of the counter with invariant factors become carried sums, in loops of asynchronous
  * copies. */

@@ -93,6 +93,7 @@ bool lilac_simt_waits(const lilac_simt_body *body) {
 enum {
     ROW = 4,        /* loads of an iteration that are kept together from this number on */
     PARTITIONS = 4, /* of a multiprocessor, with a register file each */
+    SPARE = 16, /* registers that an assembler may take besides, where code gets more live words */
     FEW_MISSING = 4 /* a quarter of the registers */
 };
 
@@ -301,11 +302,10 @@ static uint32_t product_registers(const lilac_simt_kernel *kernel, const lilac_s
     return own > most ? own : most;
 }
 
-/* Two blocks for products of wgmma, if all live words fit in their registers, or if few are
- * missing and the products leave a quarter of them. */
-static uint32_t with_products(const lilac_simt_kernel *kernel) {
+/* Two blocks for products of wgmma, if all live words (`pressure`) fit in their registers, or if few
+ * are missing and the products leave a quarter of them. */
+static uint32_t with_products(const lilac_simt_kernel *kernel, uint32_t pressure) {
     const lilac_arch *arch = kernel->module->arch;
-    const uint32_t pressure = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
     const uint32_t words = words_for(kernel, 2, pressure);
     const uint32_t products = product_registers(kernel, kernel->body);
     const uint32_t blocks = lilac_simt_resident_blocks(kernel, pressure);
@@ -317,6 +317,14 @@ static uint32_t with_products(const lilac_simt_kernel *kernel) {
     return considered && (fits || few_missing) ? 2 : 0;
 }
 
+bool lilac_simt_has_registers(const lilac_simt_kernel *kernel, uint32_t more) {
+    const uint32_t now = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+    const uint32_t then = now + more + SPARE;
+    return then <= LILAC_MOST_REGISTERS &&
+           lilac_simt_resident_blocks(kernel, then) == lilac_simt_resident_blocks(kernel, now) &&
+           with_products(kernel, then) == with_products(kernel, now);
+}
+
 bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     uint32_t blocks = 0;
     if (lilac_simt_has_programs(kernel)) {
@@ -325,7 +333,9 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     if (kernel->num_ctas == 1) {
         const bool waits = kernel->num_warps > 1 && lilac_simt_waits(kernel->body);
         blocks = waits ? with_barriers(kernel) : 0;
-        blocks = blocks > 0 ? blocks : with_products(kernel);
+        blocks = blocks > 0 ? blocks
+                            : with_products(kernel,
+                                            lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
         blocks = blocks > 0 ? blocks : with_whole_loads(kernel);
         blocks = blocks > 0 ? blocks : with_spills(kernel);
     }

@@ -1,4 +1,4 @@
-/* Addresses and masks of asynchronous copies in a loop: what is invariant apart from what is not.
+/* Addresses and masks of copies in a loop: what is invariant apart from what is not.
  *
  *     loop %i … {                                   %b1 = add %a, %row : i64
  *       %v = … of %i                                %b2 = add %b1, %row : i64
@@ -20,8 +20,8 @@
  *     %w = mulwide_s %o, 2 : i64             →      %o = add %b, %v : i32
  *                                                   %w = mulwide_s %o, 2 : i64
  *
- * All of this is exact, since sums and products wrap around. A loop with one copy stays as it is.
- * */
+ * The products in addresses of ordinary loads are split likewise; their sums of 64 bits stay. All of this
+ * is exact, since sums and products wrap around. A loop with one copy or load stays as it is. */
 #include "internal.h"
 
 #include <string.h>
@@ -236,21 +236,45 @@ static void replace(splitting *s, uint16_t code, lilac_simt_value *operand, inst
     }
 }
 
-static uint32_t count_copies(const lilac_simt_body *body) {
+/* The products in the address of a load: only the narrow sums change, so the loop has fewer operations
+ * and the sums of 64 bits stay as the assembler merges them with the loads. */
+static void split_products(splitting *s, lilac_simt_value address, uint32_t depth) {
+    instruction *d = s->kernel->values[address].definition;
+    if (d == NULL || depth == 0 || d->parent != s->loop->bodies[0]) {
+        return;
+    }
+    if (d->code == LILAC_SIMT_OP_ADD) {
+        split_products(s, d->operands[0], depth - 1);
+        split_products(s, d->operands[1], depth - 1);
+    } else if (is_widening(s, d) && has_product(s, d->operands[0], MOST_TERMS)) {
+        replace(s, LILAC_SIMT_OP_ADD, &d->operands[0], d);
+    }
+}
+
+static uint32_t count_in(const lilac_simt_body *body, lilac_simt_opcode code) {
     uint32_t count = 0;
     for (const instruction *i = body->first; i != NULL; i = i->next) {
-        count += i->code == LILAC_SIMT_OP_CP_ASYNC;
+        count += i->code == code;
     }
     return count;
 }
 
 static void visit_loop(splitting *s, instruction *loop) {
     lilac_simt_body *body = loop->bodies[0];
+    const uint32_t copies = count_in(body, LILAC_SIMT_OP_CP_ASYNC),
+                   loads = count_in(body, LILAC_SIMT_OP_LD_GLOBAL);
+    if (copies < 2 && loads < 2) {
+        return;
+    }
     s->loop = loop;
+    s->narrow = lilac_simt_has_registers(s->kernel, copies + loads);
     s->pair_count = 0;
     memset(s->parts, 0, sizeof *s->parts * s->count);
     for (instruction *i = body->first; i != NULL; i = i->next) {
-        if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
+        if (i->code == LILAC_SIMT_OP_LD_GLOBAL && loads > 1 && s->narrow) {
+            split_products(s, i->operands[0], MOST_TERMS);
+        }
+        if (i->code == LILAC_SIMT_OP_CP_ASYNC && copies > 1) {
             lilac_simt_value *address, *condition;
             find_operands(s, i, &address, &condition);
             replace(s, LILAC_SIMT_OP_ADD, address, s->kernel->values[*address].definition);
@@ -266,9 +290,7 @@ static void visit(splitting *s, lilac_simt_body *body) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             visit(s, i->bodies[k]);
         }
-        const uint32_t copies = i->code == LILAC_SIMT_OP_LOOP ? count_copies(i->bodies[0]) : 0;
-        if (copies > 1) {
-            s->narrow = lilac_simt_has_registers(s->kernel, copies);
+        if (i->code == LILAC_SIMT_OP_LOOP) {
             visit_loop(s, i);
         }
     }

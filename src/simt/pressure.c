@@ -40,7 +40,6 @@
 enum {
     ON_TOP = 12,   /* an assembler needs a twelfth more registers than live words, or it spills
                        (ptxas on the kernels of the benchmark) */
-    SPARE = 16,    /* registers that it may take besides, where code gets more live words */
     PREDICATES = 7 /* registers of one bit that a thread has */
 };
 
@@ -556,11 +555,4 @@ uint32_t lilac_simt_resident_blocks(const lilac_simt_kernel *kernel, uint32_t pr
                                        .registers = pressure + (pressure + ON_TOP - 1) / ON_TOP,
                                        .shared_bytes = kernel->shared_bytes};
     return lilac_resident_blocks(kernel->module->arch, &demand);
-}
-
-bool lilac_simt_has_registers(const lilac_simt_kernel *kernel, uint32_t more) {
-    const uint32_t now = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
-    const uint32_t then = now + more + SPARE;
-    return then <= LILAC_MOST_REGISTERS &&
-           lilac_simt_resident_blocks(kernel, then) == lilac_simt_resident_blocks(kernel, now);
 }

@@ -1,4 +1,4 @@
-/* Addresses and masks of asynchronous copies: random loops copy the same words after
+/* Addresses and masks of asynchronous copies and loads: random loops copy the same words after
  * lilac_simt_opt_split_addresses, also if lilac_simt_opt_carry_products follows, and chains of
  * addresses become one sum for each copy.
  *
@@ -16,7 +16,8 @@ typedef struct generator {
     lilac_text *out;
     lilac_random *random;
     uint32_t names;
-    bool nested; /* the loop is in another one */
+    bool nested;    /* the loop is in another one */
+    uint32_t loads; /* of 4 copies, how many are ordinary loads and stores */
 } generator;
 
 static uint32_t below(generator *g, uint32_t bound) {
@@ -128,6 +129,14 @@ static void put_address(generator *g, uint32_t *addresses, uint32_t k) {
 
 /* A copy of 4 bytes, of which the mask may make zeros, or which a predicate skips. */
 static void put_copy(generator *g, uint32_t place, uint32_t address, uint32_t mask) {
+    if (below(g, 4) < g->loads) {
+        lilac_text_printf(g->out, "%%h%u = ld.global [%%v%u]", place, address);
+        if (below(g, 2) == 0) {
+            lilac_text_printf(g->out, ", %%v%u", mask);
+        }
+        lilac_text_printf(g->out, " : i32\nst.shared [%%s + %u], (%%h%u)\n", 128 * place, place);
+        return;
+    }
     switch (below(g, 4)) {
     case 0:
         lilac_text_printf(g->out, "cp.async [%%s + %u], (%%v%u) {size = 4}\n", 128 * place,
@@ -287,7 +296,12 @@ static void random_loops(void **state) {
     lilac_random_seed(&random, 16);
     for (uint32_t i = 0; i < scaled(CASES); i++) {
         lilac_text text = {0};
-        generator g = {.out = &text, .random = &random, .nested = i % 3 == 0};
+        generator g = {.out = &text,
+                       .random = &random,
+                       .nested = i % 3 == 0,
+                       .loads = i % 5 == 0   ? 4
+                                : i % 5 == 1 ? 2
+                                             : 0};
         version before, after;
         uint32_t wanted[THREADS], got[THREADS];
         generate(&g);
