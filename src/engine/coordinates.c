@@ -3,10 +3,10 @@
  *     128 · (pid / per_group)     per_group > 0
  *     start + 64 · k              start ≥ 0; k is the counter of a loop from 0 on
  *
- * Coordinates are numbers of 32 bits, and not negative, since a tensor copy reads as zero what is in
- * front of a tensor. A sum that the kernel computes in 32 bits is such a number, because additions
- * and products are assumed not to overflow. A sum of offsets that the kernel adds to a pointer one
- * after the other must be shown to be one. */
+ * Coordinates are numbers of 32 bits, and not negative, since a tensor copy reads as zero what is
+ * in front of a tensor. A sum that the kernel computes in 32 bits is such a number, because
+ * additions and products are assumed not to overflow. A sum of offsets that the kernel adds to a
+ * pointer one after the other must be shown to be one. */
 #include "coordinates.h"
 
 #include <lilac/tile_loops.h>
@@ -106,7 +106,7 @@ static bool is_natural(lilac_tile_conditions *c, lilac_tile_value *value, uint32
     }
 }
 
-/* ---- numbers of 32 bits ----------------------------------------------------------------------- */
+/* ---- numbers of 32 bits ---------------------------------------------------------------------- */
 
 /* The largest value of a natural number. */
 static int64_t most_of(lilac_tile_conditions *c, const lilac_tile_value *value) {

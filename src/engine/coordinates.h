@@ -23,8 +23,8 @@ bool lilac_coordinate_is_narrow(const lilac_sum *sum, bool computed);
 /* Is it a number of 32 bits by the ranges of its values, all of which are not negative? May add the
  * condition on the grid. */
 bool lilac_coordinate_is_small(lilac_tile_conditions *conditions, const lilac_sum *sum);
-/* Is it a sum of values of 32 bits and, with `natural`, of values and factors that are not negative?
- * Adds to the conditions. */
+/* Is it a sum of values of 32 bits and, with `natural`, of values and factors that are not
+ * negative? Adds to the conditions. */
 bool lilac_coordinate_is_valid(lilac_tile_conditions *conditions, const lilac_sum *at,
                                bool natural);
 

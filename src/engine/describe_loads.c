@@ -21,8 +21,8 @@
 #include "boxes.h"
 #include "descriptors.h"
 #include "dot_operands.h"
-#include "launch_maps.h"
 #include "unused_rows.h"
+#include "write_launch_maps.h"
 
 #include <lilac/tile_loops.h>
 
