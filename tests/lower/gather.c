@@ -143,7 +143,7 @@ static void gathers(void **state) {
 
 /* The index changes its layout in the warps, and the gather goes through memory in the warps: the
  * same bytes, and each warp has its own part of them both times. */
-static void after_a_trip(void **state) {
+static void after_an_exchange(void **state) {
     (void)state;
     enum { ROW = 0x100 }; /* of these columns; below it the column's bits */
     static const uint32_t columns[2][11] = {
@@ -694,7 +694,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gathers_in_rounds),
         cmocka_unit_test(gathers),
-        cmocka_unit_test(after_a_trip),
+        cmocka_unit_test(after_an_exchange),
         cmocka_unit_test(histograms),
         cmocka_unit_test(cats),
         cmocka_unit_test(ways_of_gathers),
