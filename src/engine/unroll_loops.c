@@ -49,15 +49,15 @@
 #include <string.h>
 
 enum {
-    MOST_WORK = 512,    /* instructions of a thread in an unrolled loop */
-    MOST_BODY = 256,    /* instructions of a thread in a loop that remains */
-    FEW_ITERATIONS = 4,      /* iterations of a loop that is unrolled without any other gain */
-    FEW_WORK = 1024,    /* instructions of a thread in such a loop */
-    MOST_ITERATIONS = 64,    /* iterations of a loop that is unrolled completely */
-    MOST_FACTOR = 8,    /* of a loop that remains */
-    EXCHANGE_WORK = 16, /* instructions of an operation that exchanges values between threads */
-    LEAST_SLOW = 8,     /* issue slots of an operation that is computed by several instructions */
-    SLOW_WORK = 6       /* instructions of a division or a mathematical function */
+    MOST_WORK = 512,      /* instructions of a thread in an unrolled loop */
+    MOST_BODY = 256,      /* instructions of a thread in a loop that remains */
+    FEW_ITERATIONS = 4,   /* iterations of a loop that is unrolled without any other gain */
+    FEW_WORK = 1024,      /* instructions of a thread in such a loop */
+    MOST_ITERATIONS = 64, /* iterations of a loop that is unrolled completely */
+    MOST_FACTOR = 8,      /* of a loop that remains */
+    EXCHANGE_WORK = 16,   /* instructions of an operation that exchanges values between threads */
+    LEAST_SLOW = 8,       /* issue slots of an operation that is computed by several instructions */
+    SLOW_WORK = 6         /* instructions of a division or a mathematical function */
 };
 
 typedef struct unroller {
@@ -177,7 +177,8 @@ static uint32_t rule(const iteration *t, uint64_t trip_count) {
 
 /* May all iterations replace the loop? */
 static bool stays_short(const iteration *t, uint64_t trip_count) {
-    return trip_count <= MOST_ITERATIONS && trip_count * t->work <= (trip_count <= FEW_ITERATIONS ? FEW_WORK : MOST_WORK);
+    return trip_count <= MOST_ITERATIONS &&
+           trip_count * t->work <= (trip_count <= FEW_ITERATIONS ? FEW_WORK : MOST_WORK);
 }
 
 /* A loop that loads and stores, whose iterations replace it for constant offsets and masks only: their

@@ -220,7 +220,8 @@ static void fill_operands(uint64_t seed) {
 }
 
 /* Are there no findings? *barriers: that the block executes. */
-static bool execute(const compiled *made, uint32_t iterations, uint32_t *results, uint64_t *barriers) {
+static bool execute(const compiled *made, uint32_t iterations, uint32_t *results,
+                    uint64_t *barriers) {
     lilac_sim_buffer places[4];
     for (uint32_t i = 0; i < 3; i++) {
         places[i] = (lilac_sim_buffer){
@@ -261,7 +262,8 @@ static bool try_case(const loop_case *c) {
     compile(&with, c, lilac_text_get(&text), true, NULL);
     for (uint32_t iterations = 0; iterations <= MOST_ITERATIONS; iterations++) {
         if (!execute(&without, iterations, wanted, &expected) ||
-            !execute(&with, iterations, got, &barriers[iterations]) || memcmp(wanted, got, sizeof got) != 0) {
+            !execute(&with, iterations, got, &barriers[iterations]) ||
+            memcmp(wanted, got, sizeof got) != 0) {
             fputs(lilac_text_get(&text), stderr);
             print_diagnostics(with.context);
             fail_msg("%u warps, %u stages, %u iterations", c->warps, c->stages, iterations);
@@ -395,7 +397,8 @@ static void find_mutations(const loop_case *c, uint32_t count, const mutation *m
     compiled_clear(&made);
     for (uint32_t i = 0; i < count; i++) {
         compile(&made, c, lilac_text_get(&text), true, mutations[i]);
-        if (execute(&made, MOST_ITERATIONS, got, &barriers) && memcmp(wanted, got, sizeof got) == 0) {
+        if (execute(&made, MOST_ITERATIONS, got, &barriers) &&
+            memcmp(wanted, got, sizeof got) == 0) {
             fail_msg("mutation %u is not found", i);
         }
         compiled_clear(&made);

@@ -443,7 +443,8 @@ static void fill_operands(uint64_t seed, lilac_scalar scalar, bool infinite) {
 }
 
 /* Are there no findings? */
-static bool execute(const compiled *made, const loop_case *c, uint32_t iterations, uint32_t *results) {
+static bool execute(const compiled *made, const loop_case *c, uint32_t iterations,
+                    uint32_t *results) {
     lilac_sim_buffer places[5];
     for (uint32_t i = 0; i < 5; i++) {
         places[i] = (lilac_sim_buffer){
@@ -459,8 +460,9 @@ static bool execute(const compiled *made, const loop_case *c, uint32_t iteration
     }
     arguments[5] = (uint32_t)c->lower;
     /* bounds that the counter does not reach, or that are far below it */
-    arguments[6] = (uint32_t)(iterations == 0 ? c->lower - (c->exchanged ? 1000 : 0)
-                                         : c->lower + (int32_t)iterations * c->step - (c->step - 1));
+    arguments[6] =
+        (uint32_t)(iterations == 0 ? c->lower - (c->exchanged ? 1000 : 0)
+                                   : c->lower + (int32_t)iterations * c->step - (c->step - 1));
     const lilac_sim_launch launch = {.kernel = made->simt->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
@@ -493,7 +495,8 @@ static bool try_case(const loop_case *c) {
     assert_int_equal(with.marked, !with.delayed ? 0 : c->form == TWO ? 2 : 1);
     assert_int_equal(with.inside, with.marked);
     assert_int_equal(with.outside, without.outside); /* those behind the loop for those in it */
-    for (uint32_t iterations = c->known ? c->iterations : 0; iterations <= c->iterations; iterations++) {
+    for (uint32_t iterations = c->known ? c->iterations : 0; iterations <= c->iterations;
+         iterations++) {
         const bool good = execute(&without, c, iterations, wanted);
         if (!good || !execute(&with, c, iterations, got) || memcmp(wanted, got, sizeof got) != 0) {
             fputs(lilac_text_get(&text), stderr);
@@ -523,7 +526,8 @@ static void random_loops(void **state) {
                              .repeated = lilac_random_below(&random, 4) == 0,
                              .lower = (int32_t)lilac_random_below(&random, 3),
                              .step = 1 + (int32_t)lilac_random_below(&random, 3),
-                             .iterations = 2 + (uint32_t)lilac_random_below(&random, MOST_ITERATIONS - 1),
+                             .iterations =
+                                 2 + (uint32_t)lilac_random_below(&random, MOST_ITERATIONS - 1),
                              .stages = 2 + (uint32_t)lilac_random_below(&random, 3),
                              .warps = lilac_random_below(&random, 4) == 0 ? 8 : 4};
         fill_operands(i, c.brain ? LILAC_BF16 : LILAC_F16, i % 5 == 0);

@@ -145,7 +145,8 @@ typedef struct outcome {
     uint64_t copies;
 } outcome;
 
-static outcome run(const loop_form *f, uint32_t stages, uint32_t iterations, const mutation *mutate) {
+static outcome run(const loop_form *f, uint32_t stages, uint32_t iterations,
+                   const mutation *mutate) {
     static uint16_t d[MOST_ROWS * PITCH];
     static float o[MOST_ROWS * MOST_ROWS];
     static const uint16_t halves[] = {0, 0x3C00, 0x4000, 0x4200};
@@ -190,7 +191,8 @@ static outcome run(const loop_form *f, uint32_t stages, uint32_t iterations, con
     }
     if (mutate == NULL && (!result.right || result.reported)) {
         print_diagnostics(context);
-        print_message("%u x %u, %u stages, %u iterations\n", f->rows, f->columns, stages, iterations);
+        print_message("%u x %u, %u stages, %u iterations\n", f->rows, f->columns, stages,
+                      iterations);
     }
     lilac_simt_module_destroy(simt);
     lilac_context_destroy(context);

@@ -96,8 +96,8 @@ static void put_constants(lilac_text *t, const loop_case *c) {
         "%%o = arith.addi %%o0, %%base : " N "\n"
         "%%low = arith.constant dense<8191> : " N "\n%%limit = arith.constant dense<%d> : " N "\n"
         "%%more = arith.constant dense<%d> : " N "\n",
-        c->lower, i, c->lower + c->iterations * c->step, i, c->step, i, SPAN, PITCH, BASE, limit_of(c),
-        c->step * SPAN);
+        c->lower, i, c->lower + c->iterations * c->step, i, c->step, i, SPAN, PITCH, BASE,
+        limit_of(c), c->step * SPAN);
     lilac_text_printf(
         t, "%%other = arith.constant dense<%d> : " E "\n%%smore = arith.constant %d : i32\n",
         c->other, c->bits, c->step * SPAN);

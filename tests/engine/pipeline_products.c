@@ -361,7 +361,8 @@ static void random_products(void **state) {
                                 .integers = lilac_random_below(&random, 2) == 0,
                                 .known = lilac_random_below(&random, 3) == 0,
                                 .masked = lilac_random_below(&random, 2) == 0,
-                                .iterations = (int32_t)lilac_random_below(&random, MOST_ITERATIONS + 1),
+                                .iterations =
+                                    (int32_t)lilac_random_below(&random, MOST_ITERATIONS + 1),
                                 .stages = 1 + (uint32_t)lilac_random_below(&random, 5)};
         pass_run run = {.mutate = NULL};
         if (!try_case(&c, &in, &run)) {

@@ -215,13 +215,15 @@ static program_comparison try_case(const loop_case *c, uint64_t seed) {
     program p;
     put_case(&text, c);
     expect_changes(c, lilac_text_get(&text));
-    assert_true(program_of_text(&p, lilac_text_get(&text), text.length, 4, MOST_ITERATIONS * BLOCK));
+    assert_true(
+        program_of_text(&p, lilac_text_get(&text), text.length, 4, MOST_ITERATIONS * BLOCK));
     p.data_seed = seed;
     p.plain_data = true;
     p.stages = c->stages;
     p.device = lilac_arch_find("sm_90a");
     p.parameters[4].bits = (uint32_t)c->lower;
-    p.parameters[5].bits = (uint32_t)(c->lower + (int64_t)c->iterations * c->step - (c->step + 1) / 2);
+    p.parameters[5].bits =
+        (uint32_t)(c->lower + (int64_t)c->iterations * c->step - (c->step + 1) / 2);
     if (c->iterations == 0) {
         p.parameters[5].bits = (uint32_t)c->lower;
     }

@@ -191,8 +191,8 @@ static void put_head(lilac_text *text, const loop_case *c, const types *t) {
                       "%%two = arith.constant 2 : i32\n%%known = arith.constant %d : i32\n"
                       "%%size = arith.constant %u : i32\n"
                       "%%flat = tt.make_range {end = %u : i32, start = 0 : i32} : tensor<%uxi32>\n",
-                      t->element, t->element, c->iterations, c->rows * c->columns, c->rows * c->columns,
-                      c->rows * c->columns);
+                      t->element, t->element, c->iterations, c->rows * c->columns,
+                      c->rows * c->columns, c->rows * c->columns);
     lilac_text_printf(text,
                       "%%i = tt.reshape %%flat : tensor<%uxi32> -> tensor<%sxi32>\n"
                       "%%limit = arith.constant dense<%u> : tensor<%sxi32>\n"

@@ -437,8 +437,8 @@ static void make_repeated(lilac_text *text, uint32_t rows, uint32_t columns, con
 }
 
 /* What prices choose where an H200 was measured (bench/gather.py, bench/paper/figure6.py): the
- * faster of the ways, in the layout that it likes. */
-static void chosen_ways(void **state) {
+ * faster strategy, in its cheapest layout. */
+static void chosen_strategies(void **state) {
     (void)state;
     static const struct {
         uint32_t rows, columns, axis, times, warps;
@@ -698,7 +698,7 @@ int main(void) {
         cmocka_unit_test(histograms),
         cmocka_unit_test(cats),
         cmocka_unit_test(ways_of_gathers),
-        cmocka_unit_test(chosen_ways),
+        cmocka_unit_test(chosen_strategies),
         cmocka_unit_test(refused_ways),
         cmocka_unit_test(rows_in_banks_of_their_own),
         cmocka_unit_test(scattered_places),

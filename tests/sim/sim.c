@@ -383,8 +383,8 @@ static void generate_loop(generator *g, uint32_t depth) {
     for (uint32_t k = 0; k < carried; k++) {
         inits[k] = g->pool[random_below(&g->random, g->count)];
     }
-    lilac_simt_instruction *loop =
-        lilac_simt_loop_begin(&r->b, word(r, 0), word(r, iterations), word(r, 1), carried, inits, &i);
+    lilac_simt_instruction *loop = lilac_simt_loop_begin(&r->b, word(r, 0), word(r, iterations),
+                                                         word(r, 1), carried, inits, &i);
     generator saved = *g;
     keep(g, i, true);
     for (uint32_t k = 0; k < carried; k++) {

@@ -73,17 +73,17 @@ static void put_copies(lilac_text *t, const loop_case *c, uint32_t k) {
 }
 
 static void put_case(lilac_text *t, const loop_case *c) {
-    lilac_text_puts(t,
-                    "simt.module target \"sm_90a\" {\n"
-                    "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %iterations: i32) warps 1 "
-                    "ctas 1 shared 2432 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
-                    "%iterations = param 2 : i32\n%t = thread : i32\n%zero = const 0 : i32\n"
-                    "%one = const 1 : i32\n%two = const 2 : i32\n%four = const 4 : i32\n"
-                    "%three = const 3 : i32\n%s = mul %t, %four : i32\n"
-                    "%lane = mulwide_u %t, %four : i64\n%c64 = const 64 : i64\n"
-                    "%minus = const -64 : i64\n%top = const 0x8000000000000000 : i64\n"
-                    "%middle = const 2048 : i64\n%at = add %g, %middle : i64\n"
-                    "%first = cmp ne %t, %four : i1\n%bytes = select %first, %four, %zero : i32\n");
+    lilac_text_puts(
+        t, "simt.module target \"sm_90a\" {\n"
+           "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %iterations: i32) warps 1 "
+           "ctas 1 shared 2432 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
+           "%iterations = param 2 : i32\n%t = thread : i32\n%zero = const 0 : i32\n"
+           "%one = const 1 : i32\n%two = const 2 : i32\n%four = const 4 : i32\n"
+           "%three = const 3 : i32\n%s = mul %t, %four : i32\n"
+           "%lane = mulwide_u %t, %four : i64\n%c64 = const 64 : i64\n"
+           "%minus = const -64 : i64\n%top = const 0x8000000000000000 : i64\n"
+           "%middle = const 2048 : i64\n%at = add %g, %middle : i64\n"
+           "%first = cmp ne %t, %four : i1\n%bytes = select %first, %four, %zero : i32\n");
     for (uint32_t k = 0; k <= 3 * MOST; k++) {
         lilac_text_printf(t, "st.shared [%%s + %u], (%%zero)\n", 128 * k);
     }

@@ -149,20 +149,21 @@ static void generate(generator *g) {
     uint32_t addresses[MOST], masks[MOST];
     const uint32_t copies = 1 + below(g, MOST);
     lilac_text_puts(
-        g->out, "simt.module target \"sm_90a\" {\n"
-                "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %iterations: i32, %stride: i32) "
-                "warps 1 ctas 1 shared 1024 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
-                "%iterations = param 2 : i32\n%stride = param 3 : i32\n%t = thread : i32\n%first = "
-                "const 0 : i32\n"
-                "%next = const 1 : i32\n%none = const 0 : i32\n%four = const 4 : i32\n"
-                "%three = const 3 : i32\n%nine = const 9 : i32\n%s = mul %t, %four : i32\n"
-                "%lane = mulwide_u %t, %four : i64\n%zero = const 0 : i64\n"
-                "%c4 = const 4 : i64\n%one = const 1 : i64\n%far = const 64 : i64\n"
-                "%big = const 0x7FFFFFFFFFFFFFF0 : i64\n%minus = const 0x8000000000000010 : "
-                "i64\n%top = const 0x8000000000000000 : i64\n"
-                "%low = const 0x7FFFFFFF : i32\n%high = const 0x80000001 : i32\n"
-                "%top32 = const 0x80000000 : i32\n"
-                "%m0 = cmp lt %t, %nine : i1\n%m1 = cmp ne %t, %four : i1\n");
+        g->out,
+        "simt.module target \"sm_90a\" {\n"
+        "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %iterations: i32, %stride: i32) "
+        "warps 1 ctas 1 shared 1024 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
+        "%iterations = param 2 : i32\n%stride = param 3 : i32\n%t = thread : i32\n%first = "
+        "const 0 : i32\n"
+        "%next = const 1 : i32\n%none = const 0 : i32\n%four = const 4 : i32\n"
+        "%three = const 3 : i32\n%nine = const 9 : i32\n%s = mul %t, %four : i32\n"
+        "%lane = mulwide_u %t, %four : i64\n%zero = const 0 : i64\n"
+        "%c4 = const 4 : i64\n%one = const 1 : i64\n%far = const 64 : i64\n"
+        "%big = const 0x7FFFFFFFFFFFFFF0 : i64\n%minus = const 0x8000000000000010 : "
+        "i64\n%top = const 0x8000000000000000 : i64\n"
+        "%low = const 0x7FFFFFFF : i32\n%high = const 0x80000001 : i32\n"
+        "%top32 = const 0x80000000 : i32\n"
+        "%m0 = cmp lt %t, %nine : i1\n%m1 = cmp ne %t, %four : i1\n");
     for (uint32_t k = 0; k < copies; k++) {
         lilac_text_printf(g->out, "st.shared [%%s + %u], (%%none)\n", 128 * k);
     }
@@ -317,13 +318,14 @@ static void random_loops(void **state) {
 
 /* A chain of addresses, each of which is `more` invariant offsets behind the one before it. */
 static void put_chain(lilac_text *out, uint32_t copies, uint32_t more) {
-    lilac_text_puts(out, "simt.module target \"sm_90a\" {\n"
-                         "kernel @k(%g: i64 ptr, %a: i64, %iterations: i32) warps 1 ctas 1 shared 2048 "
-                         "{\n%g = param 0 : i64\n%a = param 1 : i64\n%iterations = param 2 : i32\n"
-                         "%t = thread : i32\n%zero = const 0 : i32\n%one = const 1 : i32\n"
-                         "%four = const 4 : i32\n%s = mul %t, %four : i32\n"
-                         "loop %i = %zero to %iterations step %one {\n"
-                         "%i4 = mulwide_u %i, %four : i64\n%p0 = add %i4, %g : i64\n");
+    lilac_text_puts(out,
+                    "simt.module target \"sm_90a\" {\n"
+                    "kernel @k(%g: i64 ptr, %a: i64, %iterations: i32) warps 1 ctas 1 shared 2048 "
+                    "{\n%g = param 0 : i64\n%a = param 1 : i64\n%iterations = param 2 : i32\n"
+                    "%t = thread : i32\n%zero = const 0 : i32\n%one = const 1 : i32\n"
+                    "%four = const 4 : i32\n%s = mul %t, %four : i32\n"
+                    "loop %i = %zero to %iterations step %one {\n"
+                    "%i4 = mulwide_u %i, %four : i64\n%p0 = add %i4, %g : i64\n");
     for (uint32_t k = 0; k < copies; k++) {
         lilac_text_printf(out, "%%x%u_0 = add %%p%u, %%a : i64\n", k, k);
         for (uint32_t n = 1; n < more; n++) {

@@ -149,7 +149,7 @@ class Recorder:
         return {**sums, "stages": stages, "total_ms": 1e3 * (seconds - self.stub_seconds),
                 "stub_ms": 1e3 * sum(self.stubs[key] for key in self.stubs_asked)}
 
-    def told(self):
+    def kernels_used(self):
         """The kernels since the last `forget`, and what they use."""
         return [{**{key: value for key, value in kernel.items()
                     if key in ("name", "compiler", "registers", "spills", "shared", "num_warps")},
