@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The cost of instructions that move data within a multiprocessor on this GPU, in clocks.
 
-    python3 bench/costs.py --measure [--json FILE]            # throughput, barriers, trips, wavefronts
+    python3 bench/costs.py --measure [--json FILE]            # throughput, barriers, exchanges, wavefronts
     python3 bench/costs.py --ptx FILE                         # only write the program (no GPU needed)
     ncu --csv --clock-control none --metrics METRICS python3 bench/costs.py --counted FILE > NCU.csv
     python3 bench/costs.py --join NCU.csv FILE --json FILE    # the counters and the model
@@ -117,7 +117,7 @@ def remote_loads(suffix, count):
     return lines
 
 
-def remote_trip(suffix, count):
+def remote_exchange(suffix, count):
     lines = accesses("st", suffix, count, "%a") + CLUSTER_BARRIER
     lines += [line for line in remote_loads(suffix, count) if line.startswith("ld")]
     return lines + CLUSTER_BARRIER
@@ -128,8 +128,8 @@ BARRIERS = {"warp": "bar.warp.sync -1;", "pair": "barrier.cta.sync %t2, 64;",
             "block": "barrier.cta.sync 0;"}
 
 
-def trip(barrier, suffix, count, buffers=1):
-    """Stores, barrier, loads of what another lane stored, barrier (not needed when the next trip
+def exchange(barrier, suffix, count, buffers=1):
+    """Stores, barrier, loads of what another lane stored, barrier (not needed when the next one
     takes another buffer)."""
     lines = []
     for buffer in range(buffers):
@@ -182,16 +182,16 @@ def programs():
     for suffix, size in (("b32", 4), ("v4_b32", 16)):
         add(f"remote ld.{suffix}", remote_loads(suffix, 16), 16, size)
         for count in (1, 4):
-            add(f"remote trip {count} {suffix}", remote_trip(suffix, count), 1, size)
+            add(f"remote exchange {count} {suffix}", remote_exchange(suffix, count), 1, size)
     add("remote barrier", CLUSTER_BARRIER * 16, 16)
     for barrier, line in BARRIERS.items():
         add(f"barrier {barrier}", [line] * 32, 32)
     for barrier in BARRIERS:
         for suffix, size, counts in (("v4_b32", 16, (1, 2, 4, 8)), ("b32", 4, (1, 4, 16))):
             for count in counts:
-                add(f"trip {barrier} {count} {suffix}", trip(barrier, suffix, count), 1, size)
-                add(f"trip {barrier} {count} {suffix}, two buffers (per trip)",
-                    trip(barrier, suffix, count, 2), 2, size)
+                add(f"exchange {barrier} {count} {suffix}", exchange(barrier, suffix, count), 1, size)
+                add(f"exchange {barrier} {count} {suffix}, two buffers (per exchange)",
+                    exchange(barrier, suffix, count, 2), 2, size)
     return found
 
 
@@ -428,9 +428,9 @@ def measure_programs(gpu):
             taken = clocks(gpu, function, blocks, warps)
             if taken is None:
                 continue
-            # Barriers and trips are of a block, all blocks at once: what one takes. The others:
+            # Barriers and exchanges are of a block, all blocks at once: what one takes. The others:
             # what one warp's instruction takes of the multiprocessor.
-            alone = name.startswith(("barrier", "trip", "remote trip", "remote barrier"))
+            alone = name.startswith(("barrier", "exchange", "remote exchange", "remote barrier"))
             row[shape] = round(taken / count / (1 if alone else blocks * warps), 3)
         rows.append(row)
     return rows

@@ -122,7 +122,7 @@ class Plan(_Data):
     kind: str
     """"none", "registers", "shuffles", "shared" or "cluster"."""
     steps: tuple[dict[str, Any], ...] = field(hash=False, metadata={"kind": "tuple"})
-    """The steps in order, each a dict: {"step": "renaming" | "shuffle" | "trip", …}."""
+    """The steps in order, each a dict: {"step": "register permutation" | "shuffle" | "shared-memory exchange", …}."""
     layouts: tuple[Layout, ...] = _of("layouts")
     """The layout after each step; the last is `target`, but for the order of copies."""
     memory: Optional[Layout] = _of("layout")
@@ -487,7 +487,7 @@ def swizzle(src: LayoutLike, dst: LayoutLike, *, vector: Optional[int] = None, d
         plain = json.loads(_core.plan(source, to, bits, _WAYS.index("unswizzled"), *options, False)["plan"])
     except LayoutError:  # such as too much memory: there is no comparison
         plain = {"wavefronts": None}
-    staging = next(step for step in facts["steps"] if step["step"] == "trip")
+    staging = next(step for step in facts["steps"] if step["step"] == "shared-memory exchange")
     simulated = _simulated(made)
     waves = None if simulated is None else {side: simulated[f"{side} wavefronts"] // made["blocks"]
                                             for side in ("store", "load")}

@@ -31,14 +31,14 @@ static bool read_kind(lilac_view_kind *kind, const char *name) {
     return false;
 }
 
-/* [(interval, padding), …] in elements; at most as many as there is room for. */
-static bool read_paddings(lilac_view_padding *paddings, uint32_t room, uint32_t *count,
+/* [(interval, padding), …] in elements; at most `capacity`. */
+static bool read_paddings(lilac_view_padding *paddings, uint32_t capacity, uint32_t *count,
                           PyObject *list) {
     const Py_ssize_t given = PyList_Size(list);
     if (given < 0)
         return false;
-    if (given > (Py_ssize_t)room) {
-        PyErr_Format(layout_error, "more than %d paddings", (int)room);
+    if (given > (Py_ssize_t)capacity) {
+        PyErr_Format(layout_error, "more than %d paddings", (int)capacity);
         return false;
     }
     for (Py_ssize_t i = 0; i < given; i++) {

@@ -20,134 +20,6 @@ typedef struct search {
     uint32_t budget; /* values that are still looked at */
 } search;
 
-/* ---- products and sums ------------------------------------------------------------------- */
-
-static lilac_product number(int64_t factor) {
-    return (lilac_product){.factor = factor};
-}
-
-static bool is_zero(const lilac_product *p) {
-    return p->factor == 0;
-}
-
-static bool same_values(const lilac_product *a, const lilac_product *b) {
-    return a->count == b->count &&
-           (a->count == 0 || memcmp(a->values, b->values, a->count * sizeof *a->values) == 0);
-}
-
-static bool multiply(lilac_product *result, const lilac_product *a, const lilac_product *b) {
-    lilac_product p = {.wide = a->wide || b->wide};
-    if (__builtin_mul_overflow(a->factor, b->factor, &p.factor) ||
-        a->count + b->count > AFFINE_MOST_FACTORS) {
-        return false;
-    }
-    if (p.factor == 0) {
-        *result = p;
-        return true;
-    }
-    for (uint32_t i = 0, k = 0; i < a->count || k < b->count;) {
-        const bool first = k == b->count || (i < a->count && a->values[i]->id <= b->values[k]->id);
-        p.values[p.count++] = first ? a->values[i++] : b->values[k++];
-    }
-    *result = p;
-    return true;
-}
-
-bool lilac_product_divide(lilac_product *result, const lilac_product *a, const lilac_product *b) {
-    lilac_product p = {.wide = a->wide};
-    uint32_t used = 0;
-    if (b->factor == 0 || a->factor % b->factor != 0) {
-        return false;
-    }
-    p.factor = a->factor / b->factor;
-    for (uint32_t i = 0; i < a->count; i++) {
-        if (used < b->count && a->values[i] == b->values[used]) {
-            used++;
-        } else {
-            p.values[p.count++] = a->values[i];
-        }
-    }
-    *result = p;
-    return used == b->count;
-}
-
-bool lilac_sum_add_product(lilac_sum *sum, const lilac_product *term) {
-    if (is_zero(term)) {
-        return true;
-    }
-    for (uint32_t i = 0; i < sum->count; i++) {
-        lilac_product *own = &sum->terms[i];
-        if (!same_values(own, term)) {
-            continue;
-        }
-        if (__builtin_add_overflow(own->factor, term->factor, &own->factor)) {
-            return false;
-        }
-        own->wide |= term->wide;
-        if (is_zero(own)) {
-            *own = sum->terms[--sum->count];
-        }
-        return true;
-    }
-    if (sum->count == AFFINE_MOST_TERMS) {
-        return false;
-    }
-    sum->terms[sum->count++] = *term;
-    return true;
-}
-
-bool lilac_sum_add(lilac_sum *sum, const lilac_sum *other) {
-    const lilac_sum copy = *other; /* may be the same */
-    bool good = true;
-    for (uint32_t i = 0; good && i < copy.count; i++) {
-        good = lilac_sum_add_product(sum, &copy.terms[i]);
-    }
-    return good;
-}
-
-bool lilac_sum_multiply(lilac_sum *sum, const lilac_product *factor) {
-    lilac_sum result = {0};
-    for (uint32_t i = 0; i < sum->count; i++) {
-        lilac_product p;
-        if (!multiply(&p, &sum->terms[i], factor) || !lilac_sum_add_product(&result, &p)) {
-            return false;
-        }
-    }
-    *sum = result;
-    return true;
-}
-
-bool lilac_sum_subtract(lilac_sum *sum, const lilac_sum *other) {
-    const lilac_product minus = number(-1);
-    lilac_sum negative = *other;
-    return lilac_sum_multiply(&negative, &minus) && lilac_sum_add(sum, &negative);
-}
-
-bool lilac_sum_equal(const lilac_sum *a, const lilac_sum *b) {
-    lilac_sum difference = *a;
-    return lilac_sum_subtract(&difference, b) && difference.count == 0;
-}
-
-/* a · b, where one of them is a product. */
-static bool multiply_sums(lilac_sum *a, const lilac_sum *b) {
-    if (b->count == 1) {
-        return lilac_sum_multiply(a, &b->terms[0]);
-    }
-    if (a->count == 0 || b->count == 0) {
-        a->count = 0;
-        return true;
-    }
-    lilac_sum result = {0};
-    for (uint32_t i = 0; i < b->count; i++) {
-        lilac_sum part = *a;
-        if (!lilac_sum_multiply(&part, &b->terms[i]) || !lilac_sum_add(&result, &part)) {
-            return false;
-        }
-    }
-    *a = result;
-    return true;
-}
-
 /* ---- forms ------------------------------------------------------------------------------- */
 
 static bool find(search *s, lilac_affine *f, lilac_tile_value *value, uint32_t depth);
@@ -155,7 +27,7 @@ static bool find(search *s, lilac_affine *f, lilac_tile_value *value, uint32_t d
 bool lilac_affine_is_uniform(const lilac_affine *f) {
     bool uniform = true;
     for (uint32_t d = 0; d < f->rank; d++) {
-        uniform = uniform && is_zero(&f->step[d]) && f->below[d] == NULL;
+        uniform = uniform && lilac_product_is_zero(&f->step[d]) && f->below[d] == NULL;
     }
     return uniform;
 }
@@ -174,10 +46,10 @@ static bool join_limits(lilac_affine *f, const lilac_affine *other) {
 
 /* f + sign · other */
 static bool add(lilac_affine *f, const lilac_affine *other, int64_t sign) {
-    const lilac_product factor = number(sign);
+    const lilac_product factor = lilac_product_number(sign);
     lilac_sum uniform = other->uniform;
     if (f->rank != other->rank || (f->base != NULL && other->base != NULL) ||
-        !lilac_sum_multiply(&uniform, &factor) || !lilac_sum_add(&f->uniform, &uniform) ||
+        !lilac_sum_scale(&uniform, &factor) || !lilac_sum_add(&f->uniform, &uniform) ||
         !join_limits(f, other)) {
         return false;
     }
@@ -185,26 +57,27 @@ static bool add(lilac_affine *f, const lilac_affine *other, int64_t sign) {
     for (uint32_t d = 0; d < f->rank; d++) {
         lilac_sum sum = {0};
         lilac_product step;
-        if (!multiply(&step, &other->step[d], &factor) ||
+        if (!lilac_product_multiply(&step, &other->step[d], &factor) ||
             !lilac_sum_add_product(&sum, &f->step[d]) || !lilac_sum_add_product(&sum, &step) ||
             sum.count > 1) {
             return false;
         }
-        f->step[d] = sum.count == 0 ? number(0) : sum.terms[0];
+        f->step[d] = sum.count == 0 ? lilac_product_number(0) : sum.terms[0];
     }
     return true;
 }
 
 static bool scale(lilac_affine *f, const lilac_sum *factor) {
     for (uint32_t d = 0; d < f->rank; d++) {
-        if (is_zero(&f->step[d])) {
+        if (lilac_product_is_zero(&f->step[d])) {
             continue;
         }
-        if (factor->count != 1 || !multiply(&f->step[d], &f->step[d], &factor->terms[0])) {
+        if (factor->count != 1 ||
+            !lilac_product_multiply(&f->step[d], &f->step[d], &factor->terms[0])) {
             return false;
         }
     }
-    return multiply_sums(&f->uniform, factor);
+    return lilac_sum_multiply(&f->uniform, factor);
 }
 
 static void widen(lilac_sum *sum) {
@@ -244,7 +117,7 @@ static bool find_binary(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t 
 static uint32_t counting_dimension(const lilac_affine *f) {
     uint32_t found = f->rank;
     for (uint32_t d = 0; d < f->rank; d++) {
-        if (is_zero(&f->step[d])) {
+        if (lilac_product_is_zero(&f->step[d])) {
             continue;
         }
         if (found != f->rank || f->step[d].factor != 1 || f->step[d].count != 0) {
@@ -285,8 +158,7 @@ static bool find_limited(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t
         return false;
     }
     if (op->code == LILAC_TILE_OP_ARITH_MINSI) { /* min(x, b): right up to b */
-        const lilac_product one = number(1);
-        return lilac_sum_add_product(&bound.uniform, &one) &&
+        return lilac_sum_add_number(&bound.uniform, 1) &&
                limit(s, f, &bound.uniform, op->results[0].type);
     }
     return has_natural_numbers(&f->uniform) && limit(s, f, &bound.uniform, op->results[0].type);
@@ -321,7 +193,7 @@ static bool find_shape(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t d
             f->step[d] = f->step[d - 1];
             f->below[d] = f->below[d - 1];
         }
-        f->step[axis] = number(0);
+        f->step[axis] = lilac_product_number(0);
         f->below[axis] = NULL;
         f->rank++;
     } else if (op->code == LILAC_TILE_OP_TT_TRANS) {
@@ -338,10 +210,9 @@ static bool find_shape(search *s, lilac_affine *f, lilac_tile_op *op, uint32_t d
 
 /* The start of a range is uniform. A range of one element has no step: it may be broadcast. */
 static void set_range(lilac_affine *f, const lilac_tile_op *op) {
-    const lilac_product start = number(lilac_tile_find_integer(&op->attributes, "start", 0));
     f->rank = 1;
-    f->step[0] = number(op->results[0].type->shape[0] > 1);
-    (void)lilac_sum_add_product(&f->uniform, &start);
+    f->step[0] = lilac_product_number(op->results[0].type->shape[0] > 1);
+    (void)lilac_sum_add_number(&f->uniform, lilac_tile_find_integer(&op->attributes, "start", 0));
 }
 
 /* ---- what loops carry -------------------------------------------------------------------- */
@@ -364,16 +235,6 @@ static bool find_advance(search *s, lilac_affine *f, const lilac_tile_value *val
     return true;
 }
 
-static bool is_invariant(const lilac_sum *sum, const lilac_tile_op *loop) {
-    bool invariant = true;
-    for (uint32_t i = 0; i < sum->count; i++) {
-        for (uint32_t k = 0; k < sum->terms[i].count; k++) {
-            invariant = invariant && !lilac_tile_is_inside(sum->terms[i].values[k], loop);
-        }
-    }
-    return invariant;
-}
-
 /* (counter − lower bound) / step, times the advance of an iteration. */
 static bool add_iterations(search *s, lilac_affine *f, lilac_sum *advance,
                            const lilac_tile_op *loop, uint32_t depth) {
@@ -391,7 +252,7 @@ static bool add_iterations(search *s, lilac_affine *f, lilac_sum *advance,
         }
         advance->terms[i].factor /= step;
     }
-    if (!lilac_sum_subtract(&passed, &lower.uniform) || !multiply_sums(&passed, advance)) {
+    if (!lilac_sum_subtract(&passed, &lower.uniform) || !lilac_sum_multiply(&passed, advance)) {
         return false;
     }
     widen(&passed);
@@ -408,7 +269,7 @@ static bool find_carried(search *s, lilac_affine *f, const lilac_tile_value *val
     const uint32_t i = value->index - 1;
     return find(s, f, lilac_tile_init(loop, i), depth) &&
            find_advance(s, &advance, value, lilac_tile_next(loop, i), depth) &&
-           is_invariant(&advance.uniform, loop) &&
+           lilac_sum_is_invariant(&advance.uniform, loop) &&
            (advance.uniform.count == 0 || add_iterations(s, f, &advance.uniform, loop, depth));
 }
 
@@ -463,16 +324,14 @@ static bool find(search *s, lilac_affine *f, lilac_tile_value *value, uint32_t d
     }
     s->budget--;
     if (lilac_tile_constant(value, &constant)) {
-        const lilac_product p = number(constant);
         f->rank = type->rank;
-        return is_integer(type) && lilac_sum_add_product(&f->uniform, &p);
+        return is_integer(type) && lilac_sum_add_number(&f->uniform, constant);
     }
     if (value->op != NULL ? find_op(s, f, value->op, depth - 1)
                           : find_carried(s, f, value, depth - 1)) {
         return true;
     }
-    if (type->kind == LILAC_TILE_POINTER && value->op == NULL &&
-        value->block->parent->parent == NULL) {
+    if (type->kind == LILAC_TILE_POINTER && lilac_is_parameter(value)) {
         *f = (lilac_affine){.base = value};
         return true;
     }

@@ -9,25 +9,9 @@
 #ifndef LILAC_ENGINE_AFFINE_H
 #define LILAC_ENGINE_AFFINE_H
 
-#include "internal.h"
+#include "sums.h"
 
-enum { AFFINE_MOST_FACTORS = 4, AFFINE_MOST_TERMS = 8, AFFINE_MOST_RANK = 5 };
-
-/* factor · values[0] · values[1] · …, the values in the order of their ids; zero has no values.
- * Of values of 32 bits it may exceed 32 bits if it is `wide`: multiplied in 64 bits, or added up
- * by a loop. */
-typedef struct lilac_product {
-    int64_t factor;
-    bool wide;
-    uint32_t count;
-    lilac_tile_value *values[AFFINE_MOST_FACTORS];
-} lilac_product;
-
-/* A sum of products, each not zero and each of different values. */
-typedef struct lilac_sum {
-    uint32_t count;
-    lilac_product terms[AFFINE_MOST_TERMS];
-} lilac_sum;
+enum { AFFINE_MOST_RANK = 5 };
 
 /* Elements along a dimension are what the form says where their index is below `below`; they are
  * others (of the same tensor) from there on. NULL: all are. */
@@ -46,15 +30,5 @@ bool lilac_affine_of(lilac_affine *result, const lilac_tile_value *value, lilac_
 
 /* Has it no steps and no limits? */
 bool lilac_affine_is_uniform(const lilac_affine *form);
-
-/* Sums of two and differences. False: too many terms, or a factor beyond 64 bits. */
-bool lilac_sum_add(lilac_sum *sum, const lilac_sum *other);
-bool lilac_sum_subtract(lilac_sum *sum, const lilac_sum *other);
-bool lilac_sum_add_product(lilac_sum *sum, const lilac_product *term);
-/* The product of a sum and a product. */
-bool lilac_sum_multiply(lilac_sum *sum, const lilac_product *factor);
-bool lilac_sum_equal(const lilac_sum *a, const lilac_sum *b);
-/* a / b where it is a product; false otherwise. */
-bool lilac_product_divide(lilac_product *result, const lilac_product *a, const lilac_product *b);
 
 #endif

@@ -36,10 +36,10 @@ static void replicated(lilac_layout *layout, const lilac_target *target) {
 }
 
 /* Distributes `count` lanes or warps over the dimensions in their order, from its back if `slow`:
- * at most room[d] to dimension d. The first pass limits the first dimension to `limit` (0: no
+ * at most remaining[d] to dimension d. The first pass limits the first dimension to `limit` (0: no
  * limit); the second one has no limit. The lanes or warps that remain hold copies, along the last
  * dimension of the order. */
-static void distribute(uint32_t *counts, uint32_t rank, const uint32_t *order, int64_t *room,
+static void distribute(uint32_t *counts, uint32_t rank, const uint32_t *order, int64_t *remaining,
                        int64_t count, int64_t limit, bool slow) {
     for (uint32_t d = 0; d < rank; d++) {
         counts[d] = 1;
@@ -47,10 +47,11 @@ static void distribute(uint32_t *counts, uint32_t rank, const uint32_t *order, i
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t k = 0; k < rank; k++) {
             uint32_t i = slow ? rank - 1 - k : k, d = order[i];
-            int64_t most = pass == 0 && i == 0 && limit > 0 ? min_i64(room[d], limit) : room[d];
+            int64_t most =
+                pass == 0 && i == 0 && limit > 0 ? min_i64(remaining[d], limit) : remaining[d];
             int64_t share = between(most, 1, count);
             counts[d] *= (uint32_t)share;
-            room[d] = max_i64(room[d] / share, 1);
+            remaining[d] = max_i64(remaining[d] / share, 1);
             count /= share;
         }
     }
@@ -91,7 +92,7 @@ static bool add_blocks(const assignment *a, lilac_layout *layout, const lilac_ti
 const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *type,
                                           const blocked_shape *shape) {
     uint32_t sizes[LILAC_MAX_RANK], lanes[LILAC_MAX_RANK], warps[LILAC_MAX_RANK];
-    int64_t room[LILAC_MAX_RANK], part[LILAC_MAX_RANK];
+    int64_t remaining[LILAC_MAX_RANK], part[LILAC_MAX_RANK];
     const uint32_t *order = shape->order;
     lilac_layout layout;
     if (type->rank == 0) {
@@ -107,10 +108,11 @@ const lilac_layout *lilac_coalesce_shaped(assignment *a, const lilac_tile_type *
         int64_t size = min_i64(min_i64(wanted, each), part[d]);
         sizes[d] = (uint32_t)size;
         each /= size;
-        room[d] = max_i64(part[d] / size, 1);
+        remaining[d] = max_i64(part[d] / size, 1);
     }
-    distribute(lanes, type->rank, order, room, a->target->arch->warp_size, shape->lanes, false);
-    distribute(warps, type->rank, order, room, a->target->num_warps, 0, shape->slow_warps);
+    distribute(lanes, type->rank, order, remaining, a->target->arch->warp_size, shape->lanes,
+               false);
+    distribute(warps, type->rank, order, remaining, a->target->num_warps, 0, shape->slow_warps);
     lilac_encoding encoding;
     memset(&encoding, 0, sizeof encoding);
     lilac_encoding_blocked(&encoding, type->rank, sizes, lanes, warps, order);

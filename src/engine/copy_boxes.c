@@ -10,8 +10,8 @@
  *                                                    ttng.wait_barrier %bar, 0
  *                                                    %a = ttg.local_load %m
  *
- * The pointers and the mask of such a load told earlier passes how the block lies in global memory;
- * nothing computes them any more. */
+ * Earlier passes need the pointers and the mask of such a load, which describe the block in global
+ * memory. Nothing computes them any more. */
 #include "boxes.h"
 #include "descriptors.h"
 #include "make_maps.h"

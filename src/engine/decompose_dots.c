@@ -27,6 +27,7 @@
  *
  * Dots whose tensors have layouts remain as they are. */
 #include "decompose_dots.h"
+#include "dot_operands.h"
 
 #include <lilac/matrix.h>
 
@@ -308,8 +309,7 @@ typedef struct dot_list {
 
 static void list_dot(void *data, lilac_tile_op *op) {
     dot_list *list = data;
-    if ((op->code != LILAC_TILE_OP_TT_DOT && op->code != LILAC_TILE_OP_TT_DOT_SCALED) ||
-        op->results[0].type->layout != NULL) {
+    if (!lilac_dot_is_product(op) || op->results[0].type->layout != NULL) {
         return;
     }
     if (list->count == list->capacity) {

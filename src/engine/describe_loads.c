@@ -21,8 +21,8 @@
 #include "boxes.h"
 #include "descriptors.h"
 #include "dot_operands.h"
-#include "launch_maps.h"
 #include "unused_rows.h"
+#include "write_launch_maps.h"
 
 #include <lilac/tile_loops.h>
 
@@ -54,10 +54,6 @@ typedef struct description {
 } description;
 
 /* ---- which products -------------------------------------------------------------------------- */
-
-static bool is_product(lilac_tile_opcode code) {
-    return code == LILAC_TILE_OP_TT_DOT || code == LILAC_TILE_OP_TT_DOT_SCALED;
-}
 
 /* Does a tensor core compute products of these types? The others are bound by arithmetic. */
 static bool has_tensor_core(const lilac_tile_op *product) {
@@ -101,7 +97,7 @@ static bool is_factor(const lilac_tile_value *value, uint32_t *steps) {
         if ((*steps)++ == MOST_USES) {
             return false;
         }
-        if (is_product(op->code)) {
+        if (lilac_dot_is_product(op)) {
             return use->index < 2 && has_tensor_core(op);
         }
         const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
@@ -113,29 +109,20 @@ static bool is_factor(const lilac_tile_value *value, uint32_t *steps) {
     return false;
 }
 
-/* Does the loop add a product to another value than zero? If not, each iteration waits for its
- * products, and all of its warps for the one that starts copies. */
-static void find_sum(void *data, lilac_tile_op *op) {
-    bool *found = data;
-    *found |= is_product(op->code) &&
-              (op->code == LILAC_TILE_OP_TT_DOT_SCALED || op->operands[2].value->op == NULL ||
-               op->operands[2].value->op->code != LILAC_TILE_OP_ARITH_CONSTANT);
+/* Is the product added to another value than zero? In a loop without such products, each iteration
+ * waits for its products, and all of its warps for the one that starts copies. */
+static bool is_added(const lilac_tile_op *product) {
+    return product->code == LILAC_TILE_OP_TT_DOT_SCALED || product->operands[2].value->op == NULL ||
+           product->operands[2].value->op->code != LILAC_TILE_OP_ARITH_CONSTANT;
 }
 
-/* Is the operation in a loop with a counter and a product, which is long enough for the time
+/* Is the operation in a loop with a counter and such a product, which is long enough for the time
  * that the first tensor copies take? */
 static bool is_in_product_loop(const lilac_tile_op *op) {
-    for (op = op->parent->parent->parent; op != NULL; op = op->parent->parent->parent) {
-        bool found = false;
-        uint64_t iterations;
-        if (op->code == LILAC_TILE_OP_SCF_FOR) {
-            lilac_tile_walk(op->regions[0], find_sum, &found);
-        }
-        if (found) {
-            return !lilac_tile_trip_count(op, &iterations) || iterations >= LEAST_ITERATIONS;
-        }
-    }
-    return false;
+    const lilac_tile_op *loop = lilac_dot_loop(op, is_added);
+    uint64_t iterations;
+    return loop != NULL &&
+           (!lilac_tile_trip_count(loop, &iterations) || iterations >= LEAST_ITERATIONS);
 }
 
 static bool has_harmless_ends(const described *d, lilac_arena *arena) {
@@ -398,7 +385,7 @@ static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
             return false; /* the recipes would not name the right parameters */
         }
     }
-    if (!lilac_dot_is_used(f)) {
+    if (!lilac_dot_is_inside(f->body, NULL)) {
         return false;
     }
     lilac_tile_number(f);

@@ -1,15 +1,32 @@
-/* Where the operands of matrix products come from. */
+/* Matrix products in loops, and where their operands come from. */
 #include "dot_operands.h"
 
-static void find_dot(void *data, lilac_tile_op *op) {
-    bool *found = data;
-    *found |= op->code == LILAC_TILE_OP_TT_DOT;
+bool lilac_dot_is_product(const lilac_tile_op *op) {
+    return op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TT_DOT_SCALED;
 }
 
-bool lilac_dot_is_used(const lilac_tile_function *function) {
-    bool found = false;
-    lilac_tile_walk(function->body, find_dot, &found);
-    return found;
+typedef struct product_search {
+    lilac_dot_property *property;
+    bool found;
+} product_search;
+
+static void look_at(void *data, lilac_tile_op *op) {
+    product_search *s = data;
+    s->found = s->found || (lilac_dot_is_product(op) && (s->property == NULL || s->property(op)));
+}
+
+bool lilac_dot_is_inside(lilac_tile_region *region, lilac_dot_property *property) {
+    product_search s = {.property = property};
+    lilac_tile_walk(region, look_at, &s);
+    return s.found;
+}
+
+const lilac_tile_op *lilac_dot_loop(const lilac_tile_op *op, lilac_dot_property *property) {
+    do {
+        op = op->parent->parent->parent;
+    } while (op != NULL &&
+             !(op->code == LILAC_TILE_OP_SCF_FOR && lilac_dot_is_inside(op->regions[0], property)));
+    return op;
 }
 
 bool lilac_dot_is_transposition(const lilac_tile_op *op) {

@@ -1,11 +1,16 @@
-/* Where the operands of matrix products come from (dot_operands.c). */
+/* Matrix products in loops, and where their operands come from (dot_operands.c). */
 #ifndef LILAC_ENGINE_DOT_OPERANDS_H
 #define LILAC_ENGINE_DOT_OPERANDS_H
 
 #include "internal.h"
 
-/* Does a function multiply matrices? */
-bool lilac_dot_is_used(const lilac_tile_function *function);
+/* Is it tt.dot or tt.dot_scaled? */
+bool lilac_dot_is_product(const lilac_tile_op *op);
+typedef bool lilac_dot_property(const lilac_tile_op *product);
+/* Does the region contain a product that has the property? NULL: any product. */
+bool lilac_dot_is_inside(lilac_tile_region *region, lilac_dot_property *property);
+/* The innermost scf.for around the operation that contains such a product; NULL: none does. */
+const lilac_tile_op *lilac_dot_loop(const lilac_tile_op *op, lilac_dot_property *property);
 /* tt.trans of a matrix. NULL: false. */
 bool lilac_dot_is_transposition(const lilac_tile_op *op);
 /* Is the tensor in memory already, but for transpositions? */

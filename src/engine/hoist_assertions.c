@@ -54,9 +54,10 @@ static bool is_defined_in(const lilac_tile_value *value, const lilac_tile_op *lo
 }
 
 static bool runs(const lilac_tile_op *op) {
-    uint64_t trips;
+    uint64_t trip_count;
     return op->code == LILAC_TILE_OP_SCF_FOR && lilac_tile_terminator(op->regions[0]) != NULL &&
-           !lilac_tile_keeps_invariants(op) && lilac_tile_trip_count(op, &trips) && trips > 0;
+           !lilac_tile_keeps_invariants(op) && lilac_tile_trip_count(op, &trip_count) &&
+           trip_count > 0;
 }
 
 static bool hoist(lilac_tile_op *loop) {

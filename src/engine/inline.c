@@ -86,7 +86,7 @@ static bool put_body(inlining *n, lilac_tile_op *call, lilac_tile_function *call
 
 typedef struct calls {
     lilac_arena *arena;
-    uint32_t count, room;
+    uint32_t count, capacity;
     lilac_tile_op **list;
 } calls;
 
@@ -95,13 +95,13 @@ static void collect(void *data, lilac_tile_op *op) {
     if (op->code != LILAC_TILE_OP_TT_CALL) {
         return;
     }
-    if (c->count == c->room) {
-        lilac_tile_op **list = lilac_arena_array(c->arena, lilac_tile_op *, c->room * 2 + 8);
+    if (c->count == c->capacity) {
+        lilac_tile_op **list = lilac_arena_array(c->arena, lilac_tile_op *, c->capacity * 2 + 8);
         for (uint32_t i = 0; i < c->count; i++) {
             list[i] = c->list[i];
         }
         c->list = list;
-        c->room = c->room * 2 + 8;
+        c->capacity = c->capacity * 2 + 8;
     }
     c->list[c->count++] = op;
 }

@@ -62,7 +62,7 @@ typedef struct lilac_range_change {
 typedef struct lilac_range_walk {
     lilac_range *ranges;         /* by value id */
     lilac_range_change *changes; /* what conditions narrowed, to be taken back */
-    uint32_t change_count, change_room;
+    uint32_t change_count, change_capacity;
     uint32_t round;
     bool sweeping, changed; /* ranges of carried values are not final */
 } lilac_range_walk;

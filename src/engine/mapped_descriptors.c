@@ -14,6 +14,7 @@
  * different arguments name different memory. */
 #include "boxes.h"
 #include "descriptors.h"
+#include "dot_operands.h"
 
 #include <lilac/tile_loops.h>
 
@@ -49,28 +50,8 @@ static bool is_whole(const lilac_tile_type *tensor, const lilac_tile_type *block
     return tensor->layout == NULL && t == tensor->rank;
 }
 
-static void find_product(void *data, lilac_tile_op *op) {
-    bool *found = data;
-    *found |= op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TT_DOT_SCALED;
-}
-
-static bool has_product(lilac_tile_region *region) {
-    bool found = false;
-    lilac_tile_walk(region, find_product, &found);
-    return found;
-}
-
 static const lilac_tile_op *parent_of(const lilac_tile_op *op) {
     return op->parent->parent->parent;
-}
-
-static bool is_in_product_loop(const lilac_tile_op *op) {
-    for (op = parent_of(op); op != NULL; op = parent_of(op)) {
-        if (op->code == LILAC_TILE_OP_SCF_FOR && has_product(op->regions[0])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Is a load in two loops, or an access in one that begins at the number of the program? */
@@ -110,7 +91,7 @@ static void look_at(use_summary *s, const lilac_tile_use *use, const lilac_tile_
     s->loads += load;
     s->stores += !load;
     s->extreme |= extreme;
-    s->product_loop |= load && is_in_product_loop(op);
+    s->product_loop |= load && lilac_dot_loop(op, NULL) != NULL;
     s->tile_loop &= is_in_tile_loop(op);
 }
 
@@ -265,7 +246,7 @@ bool lilac_descriptor_is_mapped(const lilac_tile_function *function,
     if (s.extreme) {
         return true;
     }
-    const bool pays =
-        s.loads > 0 ? s.product_loop && is_operand(block, &box) : has_product(function->body);
+    const bool pays = s.loads > 0 ? s.product_loop && is_operand(block, &box)
+                                  : lilac_dot_is_inside(function->body, NULL);
     return pays && lilac_arch_has(target->arch, LILAC_HAS_WGMMA) && (maker == NULL || s.tile_loop);
 }

@@ -191,7 +191,7 @@ bool lilac_engine_orient_dots(lilac_tile_module *module, const lilac_target *tar
     orientation o = {.module = module, .target = target};
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next) {
-        if (function->body != NULL && lilac_dot_is_used(function)) {
+        if (function->body != NULL && lilac_dot_is_inside(function->body, NULL)) {
             lilac_arena *arena = lilac_arena_create();
             lilac_engine_axis_facts(&o.axis, arena, function);
             visit_region(&o, function->body);

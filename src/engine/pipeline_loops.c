@@ -66,10 +66,10 @@ static uint32_t stages_of(const pipeline *p) {
 static bool is_counted(pipeline *p, uint32_t stages) {
     const lilac_tile_type *type = lilac_tile_induction_variable(p->loop)->type;
     const uint32_t bits = lilac_tile_element_bits(type);
-    p->trips_known = lilac_tile_trip_count(p->loop, &p->trips);
+    p->trip_count_known = lilac_tile_trip_count(p->loop, &p->trip_count);
     return (bits == 32 || bits == 64) && lilac_tile_constant(lilac_tile_step(p->loop), &p->step) &&
            p->step > 0 && p->step <= (INT64_MAX >> (64 - bits)) / stages &&
-           (!p->trips_known || p->trips > 1);
+           (!p->trip_count_known || p->trip_count > 1);
 }
 
 static bool has_inner_loop(const lilac_tile_block *body) {

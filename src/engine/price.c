@@ -96,8 +96,8 @@ int64_t lilac_price_reduce(assignment *a, const lilac_tile_op *op, const lilac_l
         return all;
     }
     const int64_t inside = register_bits > 0 ? price_of_reduction(a, op, &view, axis + 1) : 0;
-    const int64_t trips = lilac_assign_inner_weight(loop, 1);
-    return inside < all ? inside + (all - inside) / trips : all;
+    const int64_t iterations = lilac_assign_inner_weight(loop, 1);
+    return inside < all ? inside + (all - inside) / iterations : all;
 }
 
 int64_t lilac_price_scan(assignment *a, const lilac_tile_op *op, const lilac_layout *layout) {

@@ -387,9 +387,10 @@ void lilac_range_note(lilac_range *ranges, const lilac_tile_op *op) {
 
 /* The value has the range `before` after the block. */
 static void record(lilac_range_walk *walk, const lilac_tile_value *value, lilac_range before) {
-    if (walk->change_count == walk->change_room) {
-        walk->change_room = 2 * walk->change_room + 16;
-        walk->changes = lilac_heap_grow(walk->changes, walk->change_room * sizeof *walk->changes);
+    if (walk->change_count == walk->change_capacity) {
+        walk->change_capacity = 2 * walk->change_capacity + 16;
+        walk->changes =
+            lilac_heap_grow(walk->changes, walk->change_capacity * sizeof *walk->changes);
     }
     walk->changes[walk->change_count++] = (lilac_range_change){value->id, before};
 }

@@ -21,7 +21,7 @@
  * with fewer bits remain one sum of their width. base + steps wraps as before, because both forms
  * add the same numbers in the same width.
  */
-#include "internal.h"
+#include "dot_operands.h"
 
 #include <lilac/tile_loops.h>
 
@@ -539,15 +539,10 @@ static void try_slot(advancing *a, lilac_tile_op *loop, uint32_t slot) {
     a->changed = true;
 }
 
-static void find_product(void *data, lilac_tile_op *op) {
-    bool *found = data;
-    *found |= op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TT_DOT_SCALED;
-}
-
 static bool multiplies(const lilac_tile_op *loop) {
     bool found = false;
     for (uint32_t i = 0; i < loop->region_count; i++) {
-        lilac_tile_walk(loop->regions[i], find_product, &found);
+        found = found || lilac_dot_is_inside(loop->regions[i], NULL);
     }
     return found;
 }

@@ -154,7 +154,7 @@ bool lilac_engine_select_dots(lilac_tile_module *module, const lilac_target *tar
     selection s = {.module = module, .target = target};
     for (lilac_tile_function *function = module->functions; function != NULL;
          function = function->next) {
-        if (function->body != NULL && lilac_dot_is_used(function)) {
+        if (function->body != NULL && lilac_dot_is_inside(function->body, NULL)) {
             lilac_arena *arena = lilac_arena_create();
             lilac_engine_axis_facts(&s.axis, arena, function);
             visit_region(&s, function->body);

@@ -60,7 +60,7 @@ static int64_t registers_of(const lilac_tile_type *type) {
 static bool gains(const splitter *s, const accumulation_candidate *c) {
     const lilac_tile_op *reduce = c->reduce;
     const lilac_arch *arch = s->target->arch;
-    const int64_t trips = lilac_assign_inner_weight(c->loop, 1);
+    const int64_t iterations = lilac_assign_inner_weight(c->loop, 1);
     int64_t before, inside = 0, after, words = 0, elements = 0;
     if (!price_of(s, c, reduce->operands[0].value->type->layout, c->axis, &before) ||
         !price_of(s, c, &c->partial, c->axis, &after) ||
@@ -74,7 +74,7 @@ static bool gains(const splitter *s, const accumulation_candidate *c) {
         words += more * (lilac_tile_element_bits(type) > 32 ? 2 : 1);
     }
     inside += elements * arch->costs->issue * s->target->num_warps;
-    return words <= MOST_WORDS && trips * inside + after < trips * before;
+    return words <= MOST_WORDS && iterations * inside + after < iterations * before;
 }
 
 /* ---- the rewriting ---------------------------------------------------------------------- */

@@ -16,26 +16,18 @@
  * negative: what is in front of a tensor reads as zero. */
 #include "strided_tile.h"
 
-#include <lilac/tile_loops.h>
-
-#include <string.h>
-
-enum { MOST_DEPTH = 24 };
+#include "mask_bounds.h"
 
 #define UNBOUNDED (INT64_C(1) << 31) /* elements of a dimension that no mask bounds */
 
 /* ---- parameters and programs ----------------------------------------------------------------- */
-
-static bool is_parameter(const lilac_tile_value *value) {
-    return value->op == NULL && value->block->parent->parent == NULL;
-}
 
 /* The factors of a product that are parameters, with the number, and the others. */
 static void split(const lilac_product *p, lilac_product *host, lilac_product *program) {
     *host = (lilac_product){.factor = p->factor};
     *program = (lilac_product){.factor = 1};
     for (uint32_t i = 0; i < p->count; i++) {
-        lilac_product *to = is_parameter(p->values[i]) ? host : program;
+        lilac_product *to = lilac_is_parameter(p->values[i]) ? host : program;
         to->values[to->count++] = p->values[i];
     }
     program->wide = p->wide && program->count > 1;
@@ -51,269 +43,6 @@ static bool split_sum(const lilac_sum *sum, lilac_sum *host, lilac_sum *program)
         good = good && lilac_sum_add_product(p.count > 0 ? program : host, &sum->terms[i]);
     }
     return good;
-}
-
-/* ---- numbers that are not negative ----------------------------------------------------------- */
-
-static bool is_natural(lilac_tile_conditions *c, lilac_tile_value *value, uint32_t depth);
-
-static bool add_parameter(lilac_tile_conditions *c, const lilac_tile_value *value) {
-    if (value->index >= 64) {
-        return false;
-    }
-    c->parameters |= UINT64_C(1) << value->index;
-    return true;
-}
-
-static bool add_divisor(lilac_tile_conditions *c, lilac_tile_op *division) {
-    int64_t number;
-    if (lilac_tile_constant(division->operands[1].value, &number)) {
-        return number > 0;
-    }
-    for (uint32_t i = 0; i < c->divisor_count; i++) {
-        if (c->divisions[i] == division) {
-            return true;
-        }
-    }
-    if (c->divisor_count == sizeof c->divisions / sizeof *c->divisions) {
-        return false;
-    }
-    c->divisions[c->divisor_count++] = division;
-    return true;
-}
-
-/* The counter of a loop, or what a loop carries from a natural number on. */
-static bool is_natural_argument(lilac_tile_conditions *c, const lilac_tile_value *value,
-                                uint32_t depth) {
-    const lilac_tile_op *loop = value->block->parent->parent;
-    int64_t step;
-    return loop != NULL && loop->code == LILAC_TILE_OP_SCF_FOR && value->index == 0 &&
-           lilac_tile_find(&loop->attributes, "unsignedCmp") == NULL &&
-           lilac_tile_constant(lilac_tile_step(loop), &step) && step > 0 &&
-           is_natural(c, lilac_tile_lower_bound(loop), depth);
-}
-
-/* Are all operands of the operation natural numbers, from number `first` on? */
-static bool are_natural(lilac_tile_conditions *c, const lilac_tile_op *op, uint32_t first,
-                        uint32_t depth) {
-    bool natural = true;
-    for (uint32_t i = first; natural && i < op->operand_count; i++) {
-        natural = is_natural(c, op->operands[i].value, depth);
-    }
-    return natural;
-}
-
-static bool is_natural(lilac_tile_conditions *c, lilac_tile_value *value, uint32_t depth) {
-    lilac_tile_op *op = value->op;
-    int64_t number;
-    if (depth-- == 0) {
-        return false;
-    }
-    if (op == NULL) {
-        return is_parameter(value) ? add_parameter(c, value) : is_natural_argument(c, value, depth);
-    }
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_CONSTANT:
-        return lilac_tile_constant(value, &number) && number >= 0;
-    case LILAC_TILE_OP_TT_GET_PROGRAM_ID:
-    case LILAC_TILE_OP_TT_GET_NUM_PROGRAMS:
-        return true;
-    case LILAC_TILE_OP_ARITH_ADDI:
-    case LILAC_TILE_OP_ARITH_MULI:
-    case LILAC_TILE_OP_ARITH_MINSI:
-    case LILAC_TILE_OP_ARITH_EXTSI:
-        return are_natural(c, op, 0, depth);
-    case LILAC_TILE_OP_ARITH_SELECT:
-        return are_natural(c, op, 1, depth);
-    case LILAC_TILE_OP_ARITH_REMSI: /* has the sign of the dividend */
-    case LILAC_TILE_OP_ARITH_SHRSI:
-        return is_natural(c, op->operands[0].value, depth);
-    case LILAC_TILE_OP_ARITH_DIVSI:
-        return is_natural(c, op->operands[0].value, depth) && add_divisor(c, op);
-    case LILAC_TILE_OP_ARITH_MAXSI: {
-        const lilac_tile_conditions before = *c;
-        for (uint32_t i = 0; i < 2; i++) {
-            if (is_natural(c, op->operands[1 - i].value, depth)) {
-                return true; /* one suffices; the second is the constant, if there is one */
-            }
-            *c = before;
-        }
-        return false;
-    }
-    default:
-        return false;
-    }
-}
-
-/* The largest value of a natural number. */
-static int64_t most_of(lilac_tile_conditions *c, const lilac_tile_value *value) {
-    if (value->op != NULL && value->op->code == LILAC_TILE_OP_TT_GET_PROGRAM_ID) {
-        c->small_grid = true;
-        return TILE_MOST_PROGRAMS - 1;
-    }
-    return c->ranges[value->id].high;
-}
-
-/* Is the sum of natural numbers known to be one of 32 bits? */
-static bool is_small(lilac_tile_conditions *c, const lilac_sum *sum) {
-    const bool before = c->small_grid;
-    int64_t most = 0;
-    bool known = true;
-    for (uint32_t i = 0; known && i < sum->count; i++) {
-        int64_t product = sum->terms[i].factor;
-        for (uint32_t k = 0; known && k < sum->terms[i].count; k++) {
-            known = !__builtin_mul_overflow(product, most_of(c, sum->terms[i].values[k]), &product);
-        }
-        known = known && product >= 0 && !__builtin_add_overflow(most, product, &most);
-    }
-    if (!known || most > INT32_MAX) {
-        c->small_grid = before; /* the grid does not help */
-        return false;
-    }
-    return true;
-}
-
-/* Is a sum one of 32 bits because it is computed in 32 bits, where nothing overflows (affine.h),
- * and not added up of pointers? */
-static bool is_narrow(const lilac_sum *sum, bool computed) {
-    bool narrow = computed || sum->count <= 1;
-    for (uint32_t i = 0; i < sum->count; i++) {
-        narrow = narrow && !sum->terms[i].wide;
-    }
-    return narrow;
-}
-
-/* Is the number a sum of natural numbers of 32 bits? */
-static bool is_coordinate(lilac_tile_conditions *c, const lilac_sum *at, bool natural) {
-    bool good = true;
-    for (uint32_t i = 0; good && i < at->count; i++) {
-        const lilac_product *p = &at->terms[i];
-        good = !natural || p->factor > 0;
-        for (uint32_t k = 0; good && k < p->count; k++) {
-            good = p->values[k]->type->scalar == LILAC_I32 &&
-                   (!natural || is_natural(c, p->values[k], MOST_DEPTH));
-        }
-        good = good && p->factor >= INT32_MIN && p->factor <= INT32_MAX;
-    }
-    return good;
-}
-
-/* ---- masks --------------------------------------------------------------------------------- */
-
-/* An element is read where low ≤ index < high along each dimension. */
-typedef struct bounds {
-    const lilac_sum *low[AFFINE_MOST_RANK], *high[AFFINE_MOST_RANK]; /* NULL: no bound */
-    bool wide; /* some comparison is one of 64 bits */
-    lilac_arena *arena;
-} bounds;
-
-/* The dimension along which the step of a difference is the number, and zero along all others;
- * the rank: there is none. */
-static uint32_t only_step(const lilac_affine *f, int64_t number) {
-    uint32_t found = f->rank;
-    for (uint32_t d = 0; d < f->rank; d++) {
-        if (f->below[d] != NULL) {
-            return f->rank; /* also where steps cancel: x % b − x */
-        }
-        if (f->step[d].factor == 0) {
-            continue;
-        }
-        if (found != f->rank || f->step[d].factor != number || f->step[d].count > 0) {
-            return f->rank;
-        }
-        found = d;
-    }
-    return found;
-}
-
-static bool set_bound(bounds *b, const lilac_sum **place, const lilac_sum *bound) {
-    lilac_sum *kept = lilac_arena_new(b->arena, lilac_sum);
-    if (*place != NULL) {
-        return lilac_sum_equal(*place, bound);
-    }
-    *kept = *bound;
-    *place = kept;
-    return true;
-}
-
-/* x < y, x ≤ y and their inverses, where x − y has a step of 1 or −1 along one dimension. */
-static bool add_comparison(bounds *b, const lilac_tile_op *op, const uint32_t *dims) {
-    const char *predicate = lilac_tile_find_text(&op->attributes, "predicate");
-    lilac_affine x, y;
-    if (predicate == NULL || predicate[0] != 's' || strlen(predicate) != 3) {
-        return false;
-    }
-    const bool less = predicate[1] == 'l', equal = predicate[2] == 'e';
-    const lilac_tile_value *first = op->operands[less ? 0 : 1].value,
-                           *second = op->operands[less ? 1 : 0].value;
-    b->wide |= lilac_tile_element_bits(first->type) > 32;
-    if (!lilac_affine_of(&x, first, b->arena) || !lilac_affine_of(&y, second, b->arena)) {
-        return false;
-    }
-    const lilac_product one = {.factor = equal}; /* x < y + equal */
-    const uint32_t up = only_step(&x, 1), down = only_step(&y, 1);
-    if (!(up < x.rank && lilac_affine_is_uniform(&y)) &&
-        !(down < y.rank && lilac_affine_is_uniform(&x))) {
-        return false;
-    }
-    lilac_sum bound = up < x.rank ? y.uniform : x.uniform;
-    if (up < x.rank) { /* index < y − x + equal */
-        return lilac_sum_subtract(&bound, &x.uniform) && lilac_sum_add_product(&bound, &one) &&
-               set_bound(b, &b->high[dims[up]], &bound);
-    }
-    const lilac_product next = {.factor = !equal}; /* index ≥ x − y, or one more */
-    return lilac_sum_subtract(&bound, &y.uniform) && lilac_sum_add_product(&bound, &next) &&
-           set_bound(b, &b->low[dims[down]], &bound);
-}
-
-/* The bounds that a mask says. dims: the dimensions of the value among those of the access.
- * False: it says more than bounds; those that it says are set. */
-static bool add_mask(bounds *b, const lilac_tile_value *mask, const uint32_t *dims,
-                     uint32_t depth) {
-    const lilac_tile_op *op = mask->op;
-    int64_t number;
-    if (lilac_tile_constant(mask, &number)) {
-        return number != 0;
-    }
-    if (op == NULL || depth == 0) {
-        return false;
-    }
-    switch (op->code) {
-    case LILAC_TILE_OP_ARITH_ANDI: {
-        const bool first = add_mask(b, op->operands[0].value, dims, depth - 1);
-        return add_mask(b, op->operands[1].value, dims, depth - 1) && first;
-    }
-    case LILAC_TILE_OP_TT_BROADCAST:
-        return add_mask(b, op->operands[0].value, dims, depth - 1);
-    case LILAC_TILE_OP_TT_EXPAND_DIMS: {
-        const uint32_t axis = (uint32_t)lilac_tile_find_integer(&op->attributes, "axis", 0);
-        uint32_t inner[AFFINE_MOST_RANK];
-        for (uint32_t d = 0, i = 0; d < op->results[0].type->rank; d++) {
-            if (d != axis) {
-                inner[i++] = dims[d];
-            }
-        }
-        return add_mask(b, op->operands[0].value, inner, depth - 1);
-    }
-    case LILAC_TILE_OP_ARITH_CMPI:
-        return lilac_tile_is_tensor(op->operands[0].value->type) && add_comparison(b, op, dims);
-    default:
-        return false;
-    }
-}
-
-static bool find_bounds(bounds *b, lilac_arena *arena, const lilac_tile_value *mask) {
-    static const uint32_t dims[AFFINE_MOST_RANK] = {0, 1, 2, 3, 4};
-    *b = (bounds){.arena = arena};
-    return mask == NULL ||
-           (mask->type->rank <= AFFINE_MOST_RANK && add_mask(b, mask, dims, MOST_DEPTH));
-}
-
-bool lilac_mask_implies(const lilac_tile_value *mask, uint32_t dim, const lilac_sum *below,
-                        lilac_arena *arena) {
-    bounds b;
-    (void)find_bounds(&b, arena, mask); /* what else it says only removes elements */
-    return mask != NULL && b.high[dim] != NULL && lilac_sum_equal(b.high[dim], below);
 }
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
@@ -335,12 +64,12 @@ typedef struct tensor {
 static bool bound_dimension(tensor *t, dimension *d, const lilac_sum *high) {
     lilac_sum program, moved;
     const lilac_product minus = {.factor = -1};
-    if (!split_sum(high, &d->size, &program) || !lilac_sum_multiply(&program, &minus)) {
+    if (!split_sum(high, &d->size, &program) || !lilac_sum_scale(&program, &minus)) {
         return false;
     }
     d->at = moved = program;
     d->bounded = true;
-    return lilac_sum_multiply(&moved, &d->stride) && lilac_sum_subtract(&t->rest, &moved);
+    return lilac_sum_scale(&moved, &d->stride) && lilac_sum_subtract(&t->rest, &moved);
 }
 
 /* Moves a term of the address to the dimension without a bound that has most parameters of its
@@ -369,7 +98,7 @@ static bool move_to_dimension(lilac_tile_conditions *c, tensor *t, const lilac_p
         at = best->at;
     }
     if (best == NULL || !lilac_sum_add_product(&at, &steps) ||
-        (!is_narrow(&at, false) && !is_small(c, &at))) {
+        (!lilac_coordinate_is_narrow(&at, false) && !lilac_coordinate_is_small(c, &at))) {
         return false;
     }
     best->at = at;
@@ -382,12 +111,11 @@ static bool add_dimension(lilac_tile_conditions *c, tensor *t, const lilac_produ
         return false;
     }
     split(term, &host, &program);
-    const lilac_product most = {.factor = UNBOUNDED};
     dimension *d = &t->dims[t->count++];
     *d = (dimension){.stride = host};
-    return host.factor > 0 && lilac_sum_add_product(&d->size, &most) &&
+    return host.factor > 0 && lilac_sum_add_number(&d->size, UNBOUNDED) &&
            lilac_sum_add_product(&d->at, &program) &&
-           (is_narrow(&d->at, false) || is_small(c, &d->at));
+           (lilac_coordinate_is_narrow(&d->at, false) || lilac_coordinate_is_small(c, &d->at));
 }
 
 /* Distributes the terms of the address that depend on the program. */
@@ -407,12 +135,11 @@ static bool place_terms(lilac_tile_conditions *c, tensor *t) {
 }
 
 static bool start_dimension(tensor *t, const lilac_product *step) {
-    const lilac_product most = {.factor = UNBOUNDED};
     lilac_product host, program;
     split(step, &host, &program);
     dimension *d = &t->dims[t->count++];
     *d = (dimension){.stride = *step};
-    return program.count == 0 && step->factor > 0 && lilac_sum_add_product(&d->size, &most);
+    return program.count == 0 && step->factor > 0 && lilac_sum_add_number(&d->size, UNBOUNDED);
 }
 
 /* ---- the tile -------------------------------------------------------------------------------- */
@@ -459,8 +186,8 @@ static bool is_zero(const lilac_tile_value *other) {
 }
 
 /* Bounds of one dimension: of the mask, and of what a remainder changes. */
-static bool bound(tensor *t, lilac_strided_tile *tile, const bounds *b, const lilac_affine *f,
-                  uint32_t d) {
+static bool bound(tensor *t, lilac_strided_tile *tile, const lilac_mask_bounds *b,
+                  const lilac_affine *f, uint32_t d) {
     dimension *own = &t->dims[d];
     const lilac_sum *high = b->high[d] != NULL ? b->high[d] : f->below[d];
     if (high == NULL) {
@@ -487,11 +214,11 @@ bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *cond
     const lilac_tile_value *mask = lilac_tile_operand(load, 1),
                            *other = lilac_tile_operand(load, 2);
     lilac_affine f;
-    bounds b;
+    lilac_mask_bounds b;
     tensor t = {0};
     *tile = (lilac_strided_tile){.load_rank = load->results[0].type->rank};
     if (!lilac_affine_of(&f, load->operands[0].value, arena) || f.base == NULL ||
-        !find_bounds(&b, arena, mask) || (other != NULL && !is_zero(other))) {
+        !lilac_mask_bounds_of(&b, mask, arena) || (other != NULL && !is_zero(other))) {
         return false;
     }
     t.rest = f.uniform;
@@ -504,8 +231,9 @@ bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *cond
     for (uint32_t d = 0; d < f.rank; d++) {
         const bool computed = b.high[d] != NULL ? !b.wide : !f.wide_limits;
         if (!bound(&t, tile, &b, &f, d) ||
-            (!is_narrow(&t.dims[d].at, computed) &&
-             (b.low[d] != NULL /* may be negative */ || !is_small(conditions, &t.dims[d].at)))) {
+            (!lilac_coordinate_is_narrow(&t.dims[d].at, computed) &&
+             (b.low[d] != NULL /* may be negative */ ||
+              !lilac_coordinate_is_small(conditions, &t.dims[d].at)))) {
             return false;
         }
     }
@@ -516,7 +244,7 @@ bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *cond
     for (uint32_t i = 0; good && i < tile->rank; i++) {
         const uint32_t front = tile->rank - f.rank;
         const bool natural = i < front || b.low[tile->order[i - front]] == NULL;
-        good = is_coordinate(conditions, &tile->at[i], natural);
+        good = lilac_coordinate_is_valid(conditions, &tile->at[i], natural);
     }
     return good;
 }

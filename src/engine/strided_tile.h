@@ -2,9 +2,9 @@
 #ifndef LILAC_ENGINE_STRIDED_TILE_H
 #define LILAC_ENGINE_STRIDED_TILE_H
 
-#include "affine.h"
+#include "coordinates.h"
 
-enum { TILE_MOST_RANK = 5, TILE_MOST_PROGRAMS = 1 << 20 };
+enum { TILE_MOST_RANK = 5 };
 
 /* A tensor in memory that the parameters of a kernel describe, and the tile that a load reads:
  *
@@ -27,24 +27,11 @@ typedef struct lilac_strided_tile {
     const lilac_sum *below[TILE_MOST_RANK];
 } lilac_strided_tile;
 
-/* What must hold for a tile: integer parameters that are not negative, and divisors in the kernel
- * that are positive. */
-typedef struct lilac_tile_conditions {
-    const lilac_range *ranges; /* by value id */
-    uint64_t parameters;       /* a set of indices below 64 */
-    bool small_grid; /* the grid has at most TILE_MOST_PROGRAMS programs along a dimension */
-    uint32_t divisor_count;
-    lilac_tile_op *divisions[8]; /* whose second operand must be positive */
-} lilac_tile_conditions;
-
 /* The tile of a load (tt.load) of a numbered function. Adds to the conditions. False: it is not
  * known to be one. */
 bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *conditions,
                            const lilac_tile_op *load, lilac_arena *arena);
 /* Are both tiles of the same tensor? */
 bool lilac_strided_tile_is_of(const lilac_strided_tile *a, const lilac_strided_tile *b);
-/* Does the mask (NULL: none) say of every element that its index along `dim` is below the bound? */
-bool lilac_mask_implies(const lilac_tile_value *mask, uint32_t dim, const lilac_sum *below,
-                        lilac_arena *arena);
 
 #endif

@@ -316,10 +316,10 @@ static void end_sides(structuring *s, conditional *c, const lilac_tile_op *at) {
 
 static outcome close_conditional(structuring *s, conditional *c, const outcome *a, const outcome *b,
                                  const lilac_tile_op *at) {
-    uint32_t room = values_of(a) + values_of(b);
-    c->users = lilac_arena_array(s->arena, lilac_tile_value **, room);
-    c->yields[0] = lilac_arena_array(s->arena, lilac_tile_value *, room);
-    c->yields[1] = lilac_arena_array(s->arena, lilac_tile_value *, room);
+    uint32_t most = values_of(a) + values_of(b);
+    c->users = lilac_arena_array(s->arena, lilac_tile_value **, most);
+    c->yields[0] = lilac_arena_array(s->arena, lilac_tile_value *, most);
+    c->yields[1] = lilac_arena_array(s->arena, lilac_tile_value *, most);
     outcome o = {.ways = lilac_arena_array(s->arena, way, a->count + b->count)};
     for (uint32_t i = 0, j = 0; i < a->count || j < b->count;) {
         uint32_t left = i < a->count ? a->ways[i].target : UNREACHED;

@@ -12,7 +12,7 @@
  *       scf.if %first { … } else { … }                 second branch
  *
  * 2. Unrolling, where the trip count is a constant. If all iterations are at most MOST_WORK
- *    instructions (FEW_WORK where they are at most FEW_TRIPS), they replace the loop: offsets, masks
+ *    instructions (FEW_WORK where they are at most FEW_ITERATIONS), they replace the loop: offsets, masks
  *    and branches become constants, and the assembler can move loads across iterations. Otherwise the
  *    loop is unrolled by a factor. By Little's law a multiprocessor keeps its share of the bandwidth busy with
  *
@@ -24,7 +24,7 @@
  *        factor = bytes in flight / bytes that a block loads in an iteration
  *
  *    at most MOST_FACTOR, and at most as many iterations as have LILAC_MOST_WORDS registers of loads and
- *    MOST_BODY instructions. A loop of more than FEW_TRIPS iterations whose factor is 1 stays.
+ *    MOST_BODY instructions. A loop of more than FEW_ITERATIONS iterations whose factor is 1 stays.
  *    bench/unroll_sweep.py compares factors. Loops whose trip count is not known stay: ptxas unrolls
  *    those without barriers by itself (src/target/ptx/control.c). The attribute
  *    tt.loop_unroll_factor of a loop overrides the rule.
@@ -37,7 +37,7 @@
  *     %b = tt.load %q                    →     %s = "tt.reduce"(%a) …
  *     %t = "tt.reduce"(%b) …                   %t = "tt.reduce"(%b) …
  *
- * A loop of at most FEW_TRIPS iterations that also stores is unrolled completely where its code stays
+ * A loop of at most FEW_ITERATIONS iterations that also stores is unrolled completely where its code stays
  * short. Its loads are not moved.
  *
  * The operations on each element keep their order: no sum is reassociated. */
@@ -49,15 +49,15 @@
 #include <string.h>
 
 enum {
-    MOST_WORK = 512,    /* instructions of a thread in an unrolled loop */
-    MOST_BODY = 256,    /* instructions of a thread in a loop that remains */
-    FEW_TRIPS = 4,      /* iterations of a loop that is unrolled without any other gain */
-    FEW_WORK = 1024,    /* instructions of a thread in such a loop */
-    MOST_TRIPS = 64,    /* iterations of a loop that is unrolled completely */
-    MOST_FACTOR = 8,    /* of a loop that remains */
-    EXCHANGE_WORK = 16, /* instructions of an operation that exchanges values between threads */
-    LEAST_SLOW = 8,     /* issue slots of an operation that is computed by several instructions */
-    SLOW_WORK = 6       /* instructions of a division or a mathematical function */
+    MOST_WORK = 512,      /* instructions of a thread in an unrolled loop */
+    MOST_BODY = 256,      /* instructions of a thread in a loop that remains */
+    FEW_ITERATIONS = 4,   /* iterations of a loop that is unrolled without any other gain */
+    FEW_WORK = 1024,      /* instructions of a thread in such a loop */
+    MOST_ITERATIONS = 64, /* iterations of a loop that is unrolled completely */
+    MOST_FACTOR = 8,      /* of a loop that remains */
+    EXCHANGE_WORK = 16,   /* instructions of an operation that exchanges values between threads */
+    LEAST_SLOW = 8,       /* issue slots of an operation that is computed by several instructions */
+    SLOW_WORK = 6         /* instructions of a division or a mathematical function */
 };
 
 typedef struct unroller {
@@ -165,47 +165,48 @@ static bool gains(const iteration *t) {
 }
 
 /* The factor of a loop that remains. */
-static uint32_t rule(const iteration *t, uint64_t trips) {
+static uint32_t rule(const iteration *t, uint64_t trip_count) {
     const uint64_t in_flight = bytes_in_flight(t->u->target->arch);
     uint32_t factor = 1;
     while (factor < MOST_FACTOR && factor * t->bytes < in_flight && 2 * factor <= depth_of(t) &&
-           2 * factor * t->work <= MOST_BODY && 2 * factor <= trips) {
+           2 * factor * t->work <= MOST_BODY && 2 * factor <= trip_count) {
         factor *= 2;
     }
     return factor;
 }
 
 /* May all iterations replace the loop? */
-static bool stays_short(const iteration *t, uint64_t trips) {
-    return trips <= MOST_TRIPS && trips * t->work <= (trips <= FEW_TRIPS ? FEW_WORK : MOST_WORK);
+static bool stays_short(const iteration *t, uint64_t trip_count) {
+    return trip_count <= MOST_ITERATIONS &&
+           trip_count * t->work <= (trip_count <= FEW_ITERATIONS ? FEW_WORK : MOST_WORK);
 }
 
 /* A loop that loads and stores, whose iterations replace it for constant offsets and masks only: their
  * loads stay behind the stores of earlier iterations. Conversions would need more shared memory and
  * registers (H200, layer norms of transposed rows in three iterations: 56 us as a loop, 93 us unrolled,
  * with 57 registers instead of 40). */
-static bool is_short(const iteration *t, uint64_t trips) {
-    return t->loads > 0 && !t->nested && !t->converts && !t->is_volatile && trips > 1 &&
-           trips <= FEW_TRIPS && stays_short(t, trips);
+static bool is_short(const iteration *t, uint64_t trip_count) {
+    return t->loads > 0 && !t->nested && !t->converts && !t->is_volatile && trip_count > 1 &&
+           trip_count <= FEW_ITERATIONS && stays_short(t, trip_count);
 }
 
 /* 1: the loop stays as it is; at least its trip count: no loop remains. */
 static uint32_t factor_of(const iteration *t, const lilac_tile_op *loop, bool streams,
-                          const uint64_t *trips) {
+                          const uint64_t *trip_count) {
     const int64_t wanted = lilac_tile_find_integer(&loop->attributes, "tt.loop_unroll_factor", 0);
     if (wanted > 0) {
         return wanted < UINT16_MAX ? (uint32_t)wanted : UINT16_MAX;
     }
-    if (trips == NULL) {
+    if (trip_count == NULL) {
         return 1;
     }
     if (!streams) {
-        return is_short(t, *trips) ? (uint32_t)*trips : 1;
+        return is_short(t, *trip_count) ? (uint32_t)*trip_count : 1;
     }
-    if (stays_short(t, *trips) && (*trips <= FEW_TRIPS || gains(t))) {
-        return *trips > 0 ? (uint32_t)*trips : 1;
+    if (stays_short(t, *trip_count) && (*trip_count <= FEW_ITERATIONS || gains(t))) {
+        return *trip_count > 0 ? (uint32_t)*trip_count : 1;
     }
-    return rule(t, *trips);
+    return rule(t, *trip_count);
 }
 
 /* ---- hoisting ---------------------------------------------------------------------------- */
@@ -272,13 +273,13 @@ static lilac_tile_op *behind(const lilac_tile_block *block, const lilac_tile_op 
 /* The induction variable of all iterations but the first differs from the lower bound. */
 static void peel_first(unroller *u, lilac_tile_op *loop, bool *removed) {
     bool equal = false;
-    uint64_t trips;
+    uint64_t trip_count;
     lilac_tile_op *compare = asks_for_first(loop, &equal);
     int64_t step, lower;
     *removed = false;
     if (compare == NULL || !lilac_tile_constant(lilac_tile_step(loop), &step) || step < 1 ||
         !lilac_tile_constant(lilac_tile_lower_bound(loop), &lower) ||
-        (lilac_tile_trip_count(loop, &trips) && trips == 0)) {
+        (lilac_tile_trip_count(loop, &trip_count) && trip_count == 0)) {
         return;
     }
     lilac_tile_op *before = loop->previous, *after = loop->next;
@@ -306,19 +307,19 @@ static void peel_first(unroller *u, lilac_tile_op *loop, bool *removed) {
 /* ---- the pass ---------------------------------------------------------------------------- */
 
 static void unroll(unroller *u, lilac_tile_op *loop) {
-    uint64_t trips;
+    uint64_t trip_count;
     bool removed;
     peel_first(u, loop, &removed);
     if (removed) {
         return;
     }
-    const bool known = lilac_tile_trip_count(loop, &trips);
+    const bool known = lilac_tile_trip_count(loop, &trip_count);
     const iteration t = survey(u, loop);
     const bool streams = t.loads > 0 && !t.nested && !t.is_volatile && only_loads(loop);
-    const uint32_t factor = factor_of(&t, loop, streams, known ? &trips : NULL);
+    const uint32_t factor = factor_of(&t, loop, streams, known ? &trip_count : NULL);
     lilac_tile_op *before = loop->previous, *after = loop->next;
     lilac_tile_block *block = loop->parent;
-    const bool whole = known && trips <= factor && (streams || factor > 1);
+    const bool whole = known && trip_count <= factor && (streams || factor > 1);
     if ((factor == 1 && !whole) || lilac_tile_unroll(u->module, loop, factor, &removed) != NULL) {
         return;
     }

@@ -10,6 +10,8 @@
  * the loop carries is compared with that of a later iteration, so it is not followed. */
 #include "unused_rows.h"
 
+#include "mask_bounds.h"
+
 #include <lilac/tile_loops.h>
 
 enum { MOST_USES = 256 };
@@ -69,15 +71,8 @@ static bool are_unused_in_loop(unused_rows *u, const lilac_tile_value *carried, 
     if (loop == NULL || loop->code != LILAC_TILE_OP_SCF_FOR) {
         return false;
     }
-    for (uint32_t i = 0; i < u->below->count; i++) {
-        const lilac_product *term = &u->below->terms[i];
-        for (uint32_t k = 0; k < term->count; k++) {
-            if (lilac_tile_is_inside(term->values[k], loop)) {
-                return false;
-            }
-        }
-    }
-    return are_unused(u, carried, dim) && are_unused(u, &loop->results[carried->index - 1], dim);
+    return lilac_sum_is_invariant(u->below, loop) && are_unused(u, carried, dim) &&
+           are_unused(u, &loop->results[carried->index - 1], dim);
 }
 
 static bool is_unused_in(unused_rows *u, const lilac_tile_use *use, uint32_t dim) {

@@ -2,7 +2,7 @@
 #ifndef LILAC_ENGINE_UNUSED_ROWS_H
 #define LILAC_ENGINE_UNUSED_ROWS_H
 
-#include "strided_tile.h"
+#include "sums.h"
 
 /* Does nothing that the kernel stores depend on the elements of the value whose indices along the
  * dimension are not below the limit? */

@@ -102,12 +102,12 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
     interval far = subtract ? negate(offsets_of(b)) : offsets_of(b);
     interval bases = add_intervals(base_of(a), low);
     interval offsets = add_intervals(offsets_of(a), far);
-    bool room = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
+    bool in_range = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
     bool disjoint = !subtract && (bits_are_disjoint(l, lilac_tile_operand(op, 0), a, b) ||
                                   bits_are_disjoint(l, lilac_tile_operand(op, 1), b, a));
     bool plain = a->offsets == NULL && b->offsets == NULL; /* the result is the wrapped sum */
-    result->exact = plain || (a->exact && b->exact && (room || disjoint));
-    if (room) {
+    result->exact = plain || (a->exact && b->exact && (in_range || disjoint));
+    if (in_range) {
         result->low = bases.low, result->high = bases.high;
     } else if (disjoint && bases.known) {
         /* Without carries the bounds of the sum are the sums of the bounds. */
@@ -115,7 +115,7 @@ static bool add_or_subtract(lilac_lowering *l, const lilac_tile_op *op, bool sub
         result->high = bases.high < result->high ? bases.high : result->high;
     }
     bool no_overflow = has_word(op, "overflowFlags", "nsw");
-    uint8_t flags = room || disjoint || (no_overflow && plain) ? LILAC_SIMT_NO_SIGNED_WRAP : 0;
+    uint8_t flags = in_range || disjoint || (no_overflow && plain) ? LILAC_SIMT_NO_SIGNED_WRAP : 0;
     int64_t *sums = plain ? NULL : lilac_arena_array(l->arena, int64_t, result->count);
     lilac_simt_value before[2] = {0, 0}, made = 0;
     for (uint32_t r = 0; r < result->count; r++) {
@@ -161,9 +161,9 @@ static bool multiply_by(lilac_lowering *l, const lilac_tile_op *op, const lilac_
         return false;
     }
     interval bases = times(base_of(a), factor), offsets = times(offsets_of(a), factor);
-    bool room = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
-    result->exact = a->offsets == NULL || (a->exact && room);
-    if (room) {
+    bool in_range = fits(bases, result->simt) && fits(add_intervals(bases, offsets), result->simt);
+    result->exact = a->offsets == NULL || (a->exact && in_range);
+    if (in_range) {
         result->low = bases.low, result->high = bases.high;
     }
     int64_t *products =
@@ -175,7 +175,7 @@ static bool multiply_by(lilac_lowering *l, const lilac_tile_op *op, const lilac_
         lilac_simt_value parts[2] = {a->base[i], times_what};
         if (made == 0 || before != parts[0]) {
             made = lilac_lower_flagged(l, LILAC_SIMT_OP_MUL, result->simt,
-                                       room ? LILAC_SIMT_NO_SIGNED_WRAP : 0, 2, parts);
+                                       in_range ? LILAC_SIMT_NO_SIGNED_WRAP : 0, 2, parts);
             before = parts[0];
         }
         result->base[r] = made;

@@ -47,11 +47,11 @@ static bool define_scalar(lilac_lowering *l, const lilac_tile_value *tile, lilac
     return scalar != NULL;
 }
 
-/* The operands of an operation from number `first` on, in an array with `room` more entries. */
+/* The operands of an operation from number `first` on, in an array with space for `more` others. */
 static lilac_simt_value *scalars(lilac_lowering *l, const lilac_tile_op *op, uint32_t first,
-                                 uint32_t room) {
+                                 uint32_t more) {
     uint32_t count = op->operand_count - first;
-    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, count + room);
+    lilac_simt_value *values = lilac_arena_array(l->arena, lilac_simt_value, count + more);
     for (uint32_t i = 0; i < count; i++) {
         values[i] = lilac_lower_get(l, lilac_lower_operand(l, op, first + i), 0);
     }

@@ -275,7 +275,7 @@ static void resize(lilac_lowering *l, const lilac_tile_op *op, const lilac_simt_
 
 /* ext(base + offset) = ext(base) + offset when the sum does not wrap (and is not negative, for zero
  * extension). */
-static bool extend_apart(lilac_lowering *l, const lilac_tile_op *op,
+static bool extend_parts(lilac_lowering *l, const lilac_tile_op *op,
                          const lilac_lower_value *from) {
     lilac_lower_value *to = lilac_lower_result(l, op, 0);
     const uint32_t *source;
@@ -311,7 +311,7 @@ bool lilac_lower_resize(lilac_lowering *l, const lilac_tile_op *op) {
     if (from->simt == LILAC_SIMT_I32 && type == LILAC_SIMT_I64 &&
         (from->exact || from->offsets == NULL) &&
         !(instruction_of(op) == LILAC_SIMT_OP_ZEXT && negative)) {
-        return extend_apart(l, op, from);
+        return extend_parts(l, op, from);
     }
     return lilac_lower_elementwise(l, op, resize);
 }

@@ -82,7 +82,7 @@ static void put_access(lilac_text *out, const char *key, const lilac_plan_access
 }
 
 static void put_staging(lilac_text *out, const lilac_plan_staging *staging) {
-    lilac_text_puts(out, "{\"step\": \"trip\", \"memory\": ");
+    lilac_text_puts(out, "{\"step\": \"shared-memory exchange\", \"memory\": ");
     lilac_layout_json(out, &staging->memory);
     put_access(out, "store", &staging->store);
     put_access(out, "load", &staging->load);
@@ -103,7 +103,7 @@ static void put_step(lilac_text *out, const lilac_plan_conversion *plan, uint32_
     switch (plan->step[step].kind) {
     case LILAC_PLAN_STEP_PERMUTATION:
         permutation = &plan->permutation[index];
-        lilac_text_puts(out, "{\"step\": \"renaming\"");
+        lilac_text_puts(out, "{\"step\": \"register permutation\"");
         put_number(out, "registers_before", UINT64_C(1) << permutation->before_bits, false);
         put_list(out, "from", permutation->from, permutation->bits);
         lilac_text_char(out, '}');

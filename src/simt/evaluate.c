@@ -1,6 +1,6 @@
 /* evaluate: values of a kernel that its parameters and the program's number determine.
  *
- *     %trips = div_u (add %K, 63), 64        K = 4096, known     ──▶  64
+ *     %count = div_u (add %K, 63), 64        K = 4096, known     ──▶  64
  *     %first = mul %block.x, 128             program 3           ──▶  384
  *
  * A value is evaluated from its definition, once. Loads of memory whose contents are not known,

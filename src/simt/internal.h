@@ -1,4 +1,4 @@
-/* What the files of the room `simt` share. */
+/* The declarations that the files of `simt` share; private to the component. */
 #ifndef LILAC_SIMT_INTERNAL_H
 #define LILAC_SIMT_INTERNAL_H
 

@@ -5,7 +5,7 @@
  *     fsub c, (fmul a, b)  →  ffma (fneg a), b, c
  *
  * The product is not rounded then, so the result's last bit may differ (for the better); the user's
- * compiler does the same unless told otherwise, and so does this one: see kernel->no_contraction.
+ * compiler does the same unless an option forbids it, and so does lilac: see kernel->no_contraction.
  */
 #include "internal.h"
 

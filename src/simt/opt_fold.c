@@ -84,8 +84,8 @@ static bool constant(const folder *f, lilac_simt_value value, int64_t *number) {
     return is;
 }
 
-/* How often a loop runs, if that is known to be never or once: 0, 1; otherwise 2. */
-static uint32_t trips(const folder *f, const instruction *loop) {
+/* The trip count of a loop, if it is known to be 0 or 1; otherwise 2. */
+static uint32_t known_trip_count(const folder *f, const instruction *loop) {
     int64_t lower, upper, step, next;
     bool bounds = constant(f, loop->operands[0], &lower);
     bounds &= constant(f, loop->operands[1], &upper);
@@ -125,7 +125,7 @@ static bool fold_structure(folder *f, instruction *i, instruction **next) {
     if (i->code != LILAC_SIMT_OP_LOOP) {
         return false;
     }
-    uint32_t count = trips(f, i);
+    uint32_t count = known_trip_count(f, i);
     if (count == 0) {
         replace_row(f, i->result, i->operands + 3, i->result_count);
         lilac_simt_unlink(i);

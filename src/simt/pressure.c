@@ -497,7 +497,7 @@ static void count_body(counter *c, const lilac_simt_body *body) {
 
 /* Finds the values that may differ between blocks: those computed from a block index, from memory
  * that the kernel writes, or from a carried value that differs. */
-static void find_apart(counter *c, const lilac_simt_body *body) {
+static void find_varying(counter *c, const lilac_simt_body *body) {
     for (const instruction *i = body->first; i != NULL; i = i->next) {
         bool index = i->code == LILAC_SIMT_OP_BLOCK || i->code == LILAC_SIMT_OP_CTA;
         c->blocks |= index;
@@ -513,7 +513,7 @@ static void find_apart(counter *c, const lilac_simt_body *body) {
             if (i->code == LILAC_SIMT_OP_LOOP) {
                 c->varies[inner->argument] = c->varies[i->operands[0]] || c->varies[i->operands[2]];
             }
-            find_apart(c, inner);
+            find_varying(c, inner);
         }
         if (varies && i->result_count > 0) {
             memset(c->varies + i->result, 1, i->result_count);
@@ -532,7 +532,7 @@ uint32_t lilac_simt_pressure(const lilac_simt_kernel *kernel, lilac_simt_pressur
                  .placed = memory,
                  .alive = memory + kernel->value_count,
                  .varies = memory + 2 * (size_t)kernel->value_count};
-    find_apart(&c, kernel->body);
+    find_varying(&c, kernel->body);
     c.late &= c.blocks;
     list_uses(&c);
     if (c.prompt) {

@@ -276,10 +276,10 @@ static lilac_tile_value *emit_middle(const editor *e, int64_t step, uint32_t fac
     lilac_tile_value *last =
         emit_binary(e, LILAC_TILE_OP_ARITH_DIVUI,
                     emit_binary(e, LILAC_TILE_OP_ARITH_SUBI, span, one), lilac_tile_step(e->loop));
-    lilac_tile_value *trips = emit_binary(e, LILAC_TILE_OP_ARITH_ADDI, last, one);
+    lilac_tile_value *iterations = emit_binary(e, LILAC_TILE_OP_ARITH_ADDI, last, one);
     lilac_tile_value *group = emit_constant(e, factor);
-    lilac_tile_value *rest = emit_binary(e, LILAC_TILE_OP_ARITH_REMUI, trips, group);
-    lilac_tile_value *whole = emit_binary(e, LILAC_TILE_OP_ARITH_SUBI, trips, rest);
+    lilac_tile_value *rest = emit_binary(e, LILAC_TILE_OP_ARITH_REMUI, iterations, group);
+    lilac_tile_value *whole = emit_binary(e, LILAC_TILE_OP_ARITH_SUBI, iterations, rest);
     lilac_tile_value *middle =
         emit_binary(e, LILAC_TILE_OP_ARITH_ADDI, lower,
                     emit_binary(e, LILAC_TILE_OP_ARITH_MULI, whole, emit_constant(e, step)));

@@ -19,8 +19,8 @@ KEEP = ("PATH", "HOME", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TMPDIR
 
 class GpuTest(cli.TwiceTest):
     def on_gpu(self, subcommand, *words, status=DONE, rules="", x="@x.npy", n=100, **variables):
-        """The command on the fake driver, with rules for it; what the driver was told is in
-        self.told."""
+        """The command on the fake driver, with rules for it; the calls of the driver are in
+        self.calls."""
         log = self.path("log")
         environment = {key: os.environ[key] for key in KEEP if key in os.environ}
         environment.update(LILAC_LIBCUDA=FAKE, FAKE_CUDA=rules, FAKE_CUDA_LOG=log,
@@ -31,10 +31,10 @@ class GpuTest(cli.TwiceTest):
             given += ["--device", "cuda"]
         done = self.lilac(subcommand, self.file, "--grid", 1, *given, *words, status=status,
                           env=environment)
-        self.told = ""
+        self.calls = ""
         if os.path.exists(log):
             with open(log, encoding="utf-8") as file:
-                self.told = file.read()
+                self.calls = file.read()
         return done
 
     def ptxas(self, body):
@@ -70,8 +70,8 @@ class Run(GpuTest):
         self.assertEqual((descr, shape), ("f4", (10, 10)))
         self.assertEqual(values, [2 * value for value in self.values])
         self.assertIn("  twice grid 1 1 1 block 128 1 1 shared 0 on the default stream (",
-                      self.told)
-        self.assertIn(", 00000064, 0000000000000000, 0000000000000000)", self.told)
+                      self.calls)
+        self.assertIn(", 00000064, 0000000000000000, 0000000000000000)", self.calls)
 
     def test_table(self):
         done = self.on_gpu("run", "--expect", "o=twice.npy", "--num-warps", 2)
@@ -174,11 +174,11 @@ class Run(GpuTest):
         self.assertIn("[no-cuda-library]", done.stderr)
 
     def test_wrong_arguments(self):
-        """They are told as for the simulator, and nothing is launched."""
+        """They are reported as for the simulator, and nothing is launched."""
         done = self.on_gpu("run", n="many", status=REFUSED)
         self.assertLocated(done, "<argument 3>", "argument-type", 1, "'many' is no integer")
         self.on_gpu("run", "--save", "y=y.npy", status=REFUSED)
-        self.assertNotIn("cuLaunchKernelEx", self.told)
+        self.assertNotIn("cuLaunchKernelEx", self.calls)
 
 
 class Bench(GpuTest):
@@ -217,10 +217,10 @@ class Bench(GpuTest):
     def test_cold_and_warm(self):
         """What is overwritten before each launch is more than the cache holds, or nothing."""
         self.on_gpu("bench", "--launches", 3)
-        self.assertEqual(self.told.count("cuMemAlloc_v2\n"), 3)
-        self.assertEqual(self.told.count("cuLaunchKernelEx\n"), 5 + 3 + 3)
+        self.assertEqual(self.calls.count("cuMemAlloc_v2\n"), 3)
+        self.assertEqual(self.calls.count("cuLaunchKernelEx\n"), 5 + 3 + 3)
         self.on_gpu("bench", "--launches", 3, "--warm")
-        self.assertEqual(self.told.count("cuMemAlloc_v2\n"), 2)
+        self.assertEqual(self.calls.count("cuMemAlloc_v2\n"), 2)
 
     def test_without_ptxas(self):
         report = json.loads(self.on_gpu("bench", "--json").stdout)

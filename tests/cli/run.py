@@ -548,7 +548,7 @@ class OnGpu(RunTest):
         done = self.run_text(text, "--device", "cuda", *words, status=status, env=environment, grid=3)
         if os.path.exists(self.path("log")):
             with open(self.path("log"), encoding="utf-8") as file:
-                self.told = file.read()
+                self.calls = file.read()
         return done
 
     def test_same(self):
@@ -558,11 +558,11 @@ class OnGpu(RunTest):
         wanted[32:40] = [2 * value for value in self.values[:8]]
         self.assertEqual(npy.read(self.path("x2.npy"))[0], wanted)
         self.assertEqual(npy.read(self.path("o.npy"))[0], wanted[32:])
-        self.assertEqual(len(re.findall(r"(?m)^cuMemAlloc", self.told)), 1, self.told)
+        self.assertEqual(len(re.findall(r"(?m)^cuMemAlloc", self.calls)), 1, self.calls)
 
     def test_null(self):
         self.on_gpu(TWICE, "--arg", "x=null", "--arg", "o=null", "--arg", "n=0")
-        self.assertRegex(self.told, r"\(0{16}, 0{16}, 0{8}, ")
+        self.assertRegex(self.calls, r"\(0{16}, 0{16}, 0{8}, ")
 
     def test_pointers(self):
         self.on_gpu(POINTERS, "--arg", "ptrs=pointers:x,x+3,y+8B", "--buffer", "x=@x.npy", "--buffer",

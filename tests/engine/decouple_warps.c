@@ -10,8 +10,8 @@
 #include <lilac/sim.h>
 #include <lilac/tile_loops.h>
 
-enum { KEYS = 64, HEAD = 64, MOST_WARPS = 16, MOST_TRIPS = 6, CASES = 4 };
-enum { TILE = KEYS * HEAD, TILES = MOST_TRIPS + 1, RESULTS = 16 * MOST_WARPS * HEAD };
+enum { KEYS = 64, HEAD = 64, MOST_WARPS = 16, MOST_ITERATIONS = 6, CASES = 4 };
+enum { TILE = KEYS * HEAD, TILES = MOST_ITERATIONS + 1, RESULTS = 16 * MOST_WARPS * HEAD };
 
 typedef struct loop_case {
     uint32_t warps, stages;
@@ -220,7 +220,8 @@ static void fill_operands(uint64_t seed) {
 }
 
 /* Are there no findings? *barriers: that the block executes. */
-static bool execute(const compiled *made, uint32_t trips, uint32_t *results, uint64_t *barriers) {
+static bool execute(const compiled *made, uint32_t iterations, uint32_t *results,
+                    uint64_t *barriers) {
     lilac_sim_buffer places[4];
     for (uint32_t i = 0; i < 3; i++) {
         places[i] = (lilac_sim_buffer){
@@ -234,7 +235,7 @@ static bool execute(const compiled *made, uint32_t trips, uint32_t *results, uin
     for (uint32_t i = 0; i < 4; i++) {
         arguments[i] = places[i].address;
     }
-    arguments[4] = trips;
+    arguments[4] = iterations;
     const lilac_sim_launch launch = {.kernel = made->simt->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
@@ -253,24 +254,25 @@ static bool execute(const compiled *made, uint32_t trips, uint32_t *results, uin
 
 static bool try_case(const loop_case *c) {
     static uint32_t wanted[RESULTS], got[RESULTS];
-    uint64_t barriers[MOST_TRIPS + 1], expected;
+    uint64_t barriers[MOST_ITERATIONS + 1], expected;
     lilac_text text = {0};
     compiled without, with;
     put_case(&text, c);
     compile(&without, c, lilac_text_get(&text), false, NULL);
     compile(&with, c, lilac_text_get(&text), true, NULL);
-    for (uint32_t trips = 0; trips <= MOST_TRIPS; trips++) {
-        if (!execute(&without, trips, wanted, &expected) ||
-            !execute(&with, trips, got, &barriers[trips]) || memcmp(wanted, got, sizeof got) != 0) {
+    for (uint32_t iterations = 0; iterations <= MOST_ITERATIONS; iterations++) {
+        if (!execute(&without, iterations, wanted, &expected) ||
+            !execute(&with, iterations, got, &barriers[iterations]) ||
+            memcmp(wanted, got, sizeof got) != 0) {
             fputs(lilac_text_get(&text), stderr);
             print_diagnostics(with.context);
-            fail_msg("%u warps, %u stages, %u iterations", c->warps, c->stages, trips);
+            fail_msg("%u warps, %u stages, %u iterations", c->warps, c->stages, iterations);
         }
     }
     if (with.changed) {
-        assert_int_equal(barriers[MOST_TRIPS], barriers[1]);
+        assert_int_equal(barriers[MOST_ITERATIONS], barriers[1]);
     } else {
-        assert_int_equal(barriers[MOST_TRIPS], expected);
+        assert_int_equal(barriers[MOST_ITERATIONS], expected);
     }
     const bool changed = with.changed;
     assert_true(!c->late || with.late);
@@ -391,11 +393,12 @@ static void find_mutations(const loop_case *c, uint32_t count, const mutation *m
     put_case(&text, c);
     compile(&made, c, lilac_text_get(&text), true, NULL);
     assert_true(made.changed && made.late == c->late &&
-                execute(&made, MOST_TRIPS, wanted, &barriers));
+                execute(&made, MOST_ITERATIONS, wanted, &barriers));
     compiled_clear(&made);
     for (uint32_t i = 0; i < count; i++) {
         compile(&made, c, lilac_text_get(&text), true, mutations[i]);
-        if (execute(&made, MOST_TRIPS, got, &barriers) && memcmp(wanted, got, sizeof got) == 0) {
+        if (execute(&made, MOST_ITERATIONS, got, &barriers) &&
+            memcmp(wanted, got, sizeof got) == 0) {
             fail_msg("mutation %u is not found", i);
         }
         compiled_clear(&made);

@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-enum { SIDE = 64, TILE = SIDE * SIDE, TILES = 20, MOST_TRIPS = 6, CASES = 64, ROUNDS = 2 };
+enum { SIDE = 64, TILE = SIDE * SIDE, TILES = 20, MOST_ITERATIONS = 6, CASES = 64, ROUNDS = 2 };
 
 /* Where the scale comes from. */
 typedef enum form {
@@ -61,7 +61,7 @@ typedef struct loop_case {
     bool known;     /* the bounds are constants */
     bool repeated;  /* an outer loop executes the loop ROUNDS times */
     int32_t lower, step;
-    uint32_t trips, stages, warps;
+    uint32_t iterations, stages, warps;
 } loop_case;
 
 /* ---- the text -------------------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static void put_header(lilac_text *t, const loop_case *c) {
                       "%%first = arith.constant %d : i32\n%%last = arith.constant %d : i32\n"
                       "%%limit = arith.constant dense<%u> : tensor<64x%uxi32>\n"
                       "%%mask = arith.cmpi slt, %%vo, %%limit : tensor<64x%uxi32>\n",
-                      c->step, TILE, c->lower, c->lower + (int32_t)c->trips * c->step,
+                      c->step, TILE, c->lower, c->lower + (int32_t)c->iterations * c->step,
                       SIDE * columns - 5 * columns, columns, columns);
     put(t, c, "%ones = arith.constant dense<1.0> : V\n");
     put_load(t, "q", "q_at", "qo", 16 * c->warps, SIDE, "");
@@ -443,7 +443,8 @@ static void fill_operands(uint64_t seed, lilac_scalar scalar, bool infinite) {
 }
 
 /* Are there no findings? */
-static bool execute(const compiled *made, const loop_case *c, uint32_t trips, uint32_t *results) {
+static bool execute(const compiled *made, const loop_case *c, uint32_t iterations,
+                    uint32_t *results) {
     lilac_sim_buffer places[5];
     for (uint32_t i = 0; i < 5; i++) {
         places[i] = (lilac_sim_buffer){
@@ -459,8 +460,9 @@ static bool execute(const compiled *made, const loop_case *c, uint32_t trips, ui
     }
     arguments[5] = (uint32_t)c->lower;
     /* bounds that the counter does not reach, or that are far below it */
-    arguments[6] = (uint32_t)(trips == 0 ? c->lower - (c->exchanged ? 1000 : 0)
-                                         : c->lower + (int32_t)trips * c->step - (c->step - 1));
+    arguments[6] =
+        (uint32_t)(iterations == 0 ? c->lower - (c->exchanged ? 1000 : 0)
+                                   : c->lower + (int32_t)iterations * c->step - (c->step - 1));
     const lilac_sim_launch launch = {.kernel = made->simt->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
@@ -493,13 +495,14 @@ static bool try_case(const loop_case *c) {
     assert_int_equal(with.marked, !with.delayed ? 0 : c->form == TWO ? 2 : 1);
     assert_int_equal(with.inside, with.marked);
     assert_int_equal(with.outside, without.outside); /* those behind the loop for those in it */
-    for (uint32_t trips = c->known ? c->trips : 0; trips <= c->trips; trips++) {
-        const bool good = execute(&without, c, trips, wanted);
-        if (!good || !execute(&with, c, trips, got) || memcmp(wanted, got, sizeof got) != 0) {
+    for (uint32_t iterations = c->known ? c->iterations : 0; iterations <= c->iterations;
+         iterations++) {
+        const bool good = execute(&without, c, iterations, wanted);
+        if (!good || !execute(&with, c, iterations, got) || memcmp(wanted, got, sizeof got) != 0) {
             fputs(lilac_text_get(&text), stderr);
             print_diagnostics(with.context);
             fail_msg("form %u, %u stages, %u warps, %u iterations", c->form, c->stages, c->warps,
-                     trips);
+                     iterations);
         }
     }
     const bool delayed = with.delayed;
@@ -523,7 +526,8 @@ static void random_loops(void **state) {
                              .repeated = lilac_random_below(&random, 4) == 0,
                              .lower = (int32_t)lilac_random_below(&random, 3),
                              .step = 1 + (int32_t)lilac_random_below(&random, 3),
-                             .trips = 2 + (uint32_t)lilac_random_below(&random, MOST_TRIPS - 1),
+                             .iterations =
+                                 2 + (uint32_t)lilac_random_below(&random, MOST_ITERATIONS - 1),
                              .stages = 2 + (uint32_t)lilac_random_below(&random, 3),
                              .warps = lilac_random_below(&random, 4) == 0 ? 8 : 4};
         fill_operands(i, c.brain ? LILAC_BF16 : LILAC_F16, i % 5 == 0);
@@ -542,7 +546,7 @@ static void obstacles(void **state) {
                              .obstacle = (obstacle)(i / 2),
                              .exchanged = i % 2 != 0,
                              .step = 1,
-                             .trips = 3,
+                             .iterations = 3,
                              .stages = i / 2 == ONE_STAGE ? 1 : 2,
                              .warps = 4};
         assert_int_equal(try_case(&c), c.obstacle == NONE);
@@ -610,17 +614,17 @@ static void mutations_are_found(void **state) {
     static const mutation mutations[] = {drop_wait_in_loop, drop_wait_behind_loop, drop_zeros,
                                          drop_fence,        clear_first,           read_this_tile};
     static uint32_t wanted[MOST_RESULTS], got[MOST_RESULTS];
-    const loop_case c = {.form = ELEMENTS, .step = 1, .trips = 4, .stages = 2, .warps = 4};
+    const loop_case c = {.form = ELEMENTS, .step = 1, .iterations = 4, .stages = 2, .warps = 4};
     lilac_text text = {0};
     compiled made;
     fill_operands(3, LILAC_F16, false);
     put_case(&text, &c);
     compile(&made, &c, lilac_text_get(&text), false, NULL);
-    assert_true(execute(&made, &c, c.trips, wanted));
+    assert_true(execute(&made, &c, c.iterations, wanted));
     compiled_clear(&made);
     for (uint32_t i = 0; i < sizeof mutations / sizeof *mutations; i++) {
         compile(&made, &c, lilac_text_get(&text), true, mutations[i]);
-        if (execute(&made, &c, c.trips, got) && memcmp(wanted, got, sizeof got) == 0) {
+        if (execute(&made, &c, c.iterations, got) && memcmp(wanted, got, sizeof got) == 0) {
             fail_msg("mutation %u is not found", i);
         }
         compiled_clear(&made);

@@ -6,7 +6,7 @@
 
 #include <lilac/tile_loops.h>
 
-enum { PITCH = 512, MOST_ROWS = 64, MOST_STAGES = 5, MOST_TRIPS = 6 };
+enum { PITCH = 512, MOST_ROWS = 64, MOST_STAGES = 5, MOST_ITERATIONS = 6 };
 
 /* The block's rows and columns: products of 64 rows by wgmma, others by mma. */
 typedef struct loop_form {
@@ -129,9 +129,9 @@ static uint32_t element(uint32_t row, uint32_t column) {
     return 1 + (row * 7 + column * 5 + row * column) % 3;
 }
 
-static float expected(const loop_form *f, uint32_t trips, uint32_t i, uint32_t j) {
+static float expected(const loop_form *f, uint32_t iterations, uint32_t i, uint32_t j) {
     uint32_t sum = 0;
-    for (uint32_t t = 0; t < trips; t++) {
+    for (uint32_t t = 0; t < iterations; t++) {
         sum *= f->scaled ? 2 : 1;
         for (uint32_t k = t * f->columns; k < (t + 1) * f->columns; k++) {
             sum += k < PITCH ? element(i, k) * element(j, k) : 0;
@@ -145,7 +145,8 @@ typedef struct outcome {
     uint64_t copies;
 } outcome;
 
-static outcome run(const loop_form *f, uint32_t stages, uint32_t trips, const mutation *mutate) {
+static outcome run(const loop_form *f, uint32_t stages, uint32_t iterations,
+                   const mutation *mutate) {
     static uint16_t d[MOST_ROWS * PITCH];
     static float o[MOST_ROWS * MOST_ROWS];
     static const uint16_t halves[] = {0, 0x3C00, 0x4000, 0x4200};
@@ -169,7 +170,7 @@ static outcome run(const loop_form *f, uint32_t stages, uint32_t trips, const mu
                                   .swizzle = row == 128  ? LILAC_TENSOR_SWIZZLE_128
                                              : row == 64 ? LILAC_TENSOR_SWIZZLE_64
                                                          : LILAC_TENSOR_SWIZZLE_32};
-    const uint64_t arguments[] = {0, places[1].address, (uint64_t)trips * f->columns};
+    const uint64_t arguments[] = {0, places[1].address, (uint64_t)iterations * f->columns};
     const lilac_sim_launch launch = {.kernel = simt->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
@@ -186,11 +187,12 @@ static outcome run(const loop_form *f, uint32_t stages, uint32_t trips, const mu
     outcome result = {.right = good, .copies = counters.bulk_copies};
     result.reported = !good || counters.races != 0 || lilac_diagnostics(context) != NULL;
     for (uint32_t i = 0; i < f->rows * f->rows; i++) {
-        result.right &= o[i] == expected(f, trips, i / f->rows, i % f->rows);
+        result.right &= o[i] == expected(f, iterations, i / f->rows, i % f->rows);
     }
     if (mutate == NULL && (!result.right || result.reported)) {
         print_diagnostics(context);
-        print_message("%u x %u, %u stages, %u trips\n", f->rows, f->columns, stages, trips);
+        print_message("%u x %u, %u stages, %u iterations\n", f->rows, f->columns, stages,
+                      iterations);
     }
     lilac_simt_module_destroy(simt);
     lilac_context_destroy(context);
@@ -201,11 +203,11 @@ static void loops_are_right(void **state) {
     (void)state;
     for (uint32_t n = 0; n < FORMS * MOST_STAGES; n++) {
         const loop_form *f = &forms[n % FORMS];
-        for (uint32_t trips = n % 2; trips <= MOST_TRIPS; trips += 2) {
-            const outcome result = run(f, 1 + n / FORMS, trips, NULL);
+        for (uint32_t iterations = n % 2; iterations <= MOST_ITERATIONS; iterations += 2) {
+            const outcome result = run(f, 1 + n / FORMS, iterations, NULL);
             assert_true(result.right && !result.reported);
             /* no copy of an iteration that does not exist */
-            assert_int_equal(result.copies, (f->columns + 63) / 64 * trips);
+            assert_int_equal(result.copies, (f->columns + 63) / 64 * iterations);
         }
     }
 }
@@ -365,7 +367,7 @@ static void mutations_are_found(void **state) {
                 (mutations[m].needs == IN_FLIGHT && (f->warps < 4 || f->scaled))) {
                 continue;
             }
-            if (!run(f, 2 + form % 2, MOST_TRIPS, &mutations[m]).reported) {
+            if (!run(f, 2 + form % 2, MOST_ITERATIONS, &mutations[m]).reported) {
                 fail_msg("%s, form %u: the simulator reports nothing", mutations[m].name, form);
             }
         }

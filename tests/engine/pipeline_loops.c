@@ -23,7 +23,7 @@ typedef enum user_form {
 typedef enum write_form { NO_WRITE, OTHER_WRITE, SAME_WRITE } write_form;
 
 typedef struct loop_case {
-    int32_t lower, step, trips;
+    int32_t lower, step, iterations;
     bool known;    /* the bounds are constants */
     bool wide;     /* the counter has 64 bits */
     bool masked;   /* elements beyond a limit are `other` */
@@ -40,7 +40,7 @@ typedef struct loop_case {
 } loop_case;
 
 static int32_t limit_of(const loop_case *c) {
-    return (c->lower + c->trips * c->step - 1) * SPAN + COLUMNS / 2;
+    return (c->lower + c->iterations * c->step - 1) * SPAN + COLUMNS / 2;
 }
 
 /* ---- the text ---------------------------------------------------------------------------- */
@@ -96,8 +96,8 @@ static void put_constants(lilac_text *t, const loop_case *c) {
         "%%o = arith.addi %%o0, %%base : " N "\n"
         "%%low = arith.constant dense<8191> : " N "\n%%limit = arith.constant dense<%d> : " N "\n"
         "%%more = arith.constant dense<%d> : " N "\n",
-        c->lower, i, c->lower + c->trips * c->step, i, c->step, i, SPAN, PITCH, BASE, limit_of(c),
-        c->step * SPAN);
+        c->lower, i, c->lower + c->iterations * c->step, i, c->step, i, SPAN, PITCH, BASE,
+        limit_of(c), c->step * SPAN);
     lilac_text_printf(
         t, "%%other = arith.constant dense<%d> : " E "\n%%smore = arith.constant %d : i32\n",
         c->other, c->bits, c->step * SPAN);
@@ -293,7 +293,7 @@ static void compute(const loop_case *c, const inputs *in, uint32_t *result) {
     for (int32_t row = 0; row < ROWS; row++) {
         for (int32_t column = 0; column < COLUMNS; column++) {
             uint32_t sum = 0;
-            for (int32_t n = 0; n < c->trips; n++) {
+            for (int32_t n = 0; n < c->iterations; n++) {
                 const int32_t span = (c->lower + n * c->step) * SPAN;
                 const uint32_t at = (uint32_t)(BASE + row * PITCH + span + column);
                 const uint32_t from = c->indirect ? (uint32_t)in->j[at] & 8191 : at;
@@ -375,7 +375,7 @@ static bool execute(const harness *h, const loop_case *c, const inputs *in) {
         arguments[i] = places[i].address;
     }
     arguments[5] = (uint64_t)c->lower;
-    arguments[6] = (uint64_t)(c->lower + c->trips * c->step);
+    arguments[6] = (uint64_t)(c->lower + c->iterations * c->step);
     const lilac_sim_launch launch = {.kernel = h->simt->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
@@ -416,7 +416,7 @@ static loop_case random_case(lilac_random *random) {
     static const uint32_t widths[] = {8, 16, 32};
     loop_case c = {.lower = (int32_t)lilac_random_below(random, 9) - 4,
                    .step = 1 + (int32_t)lilac_random_below(random, 5),
-                   .trips = (int32_t)lilac_random_below(random, 9),
+                   .iterations = (int32_t)lilac_random_below(random, 9),
                    .known = lilac_random_below(random, 4) == 0,
                    .wide = lilac_random_below(random, 4) == 0,
                    .masked = lilac_random_below(random, 2) == 0,
@@ -443,7 +443,7 @@ static loop_case random_case(lilac_random *random) {
 /* Does the pass rewrite the loop? z is never written, so its load becomes a copy. */
 static bool is_pipelined(const loop_case *c) {
     const bool wide = c->vector * c->bits >= 32;
-    return c->stages >= 2 && (!c->known || c->trips > 1) && wide &&
+    return c->stages >= 2 && (!c->known || c->iterations > 1) && wide &&
            (c->writes != SAME_WRITE || c->second);
 }
 
@@ -522,7 +522,7 @@ static void mutations_are_found(void **state) {
     for (uint32_t stages = 2; stages <= 4; stages++) {
         for (uint32_t form = 0; form < 2; form++) {
             const loop_case c = {.step = 1,
-                                 .trips = 6,
+                                 .iterations = 6,
                                  .masked = form == 1,
                                  .user = form == 1 ? FRAGMENT : DIRECT,
                                  .bits = 16,
@@ -552,7 +552,7 @@ static void memory_limits_buffers(void **state) {
     for (uint32_t fits = 1; fits <= 6; fits++) {
         for (uint32_t stages = 1; stages <= 6; stages++) {
             const loop_case c = {.step = 1,
-                                 .trips = 4,
+                                 .iterations = 4,
                                  .known = stages % 2 != 0,
                                  .user = DIRECT,
                                  .bits = 32,

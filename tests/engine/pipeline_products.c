@@ -6,7 +6,7 @@
 
 #include <lilac/tile_loops.h>
 
-enum { ROWS = 64, COLUMNS = 32, PITCH = 1024, CASES = 160, MOST_TRIPS = 6 };
+enum { ROWS = 64, COLUMNS = 32, PITCH = 1024, CASES = 160, MOST_ITERATIONS = 6 };
 
 typedef enum sum_form { ONE, CHAIN, TWO, SCALED, USED, SUM_FORMS } sum_form;
 
@@ -15,7 +15,7 @@ typedef struct product_case {
     bool integers; /* i8 and i32, else f16 and f32 */
     bool known;    /* the trip count is a constant */
     bool masked;
-    int32_t trips;
+    int32_t iterations;
     uint32_t stages;
 } product_case;
 
@@ -24,7 +24,7 @@ static int32_t inner_of(const product_case *c) {
 }
 
 static int32_t limit_of(const product_case *c) {
-    return c->trips * inner_of(c) - 24;
+    return c->iterations * inner_of(c) - 24;
 }
 
 /* ---- the text ------------------------------------------------------------------------------ */
@@ -55,11 +55,11 @@ static void put_header(lilac_text *t, const product_case *c) {
         "tt.func public @k(%%x: !tt.ptr<E> {tt.divisibility = 16 : i32}, %%z: !tt.ptr<E> "
         "{tt.divisibility = 16 : i32}, %%y: !tt.ptr<F> {tt.divisibility = 16 : i32}, "
         "%%n: i32) {\n%%c0 = arith.constant 0 : i32\n%%c1 = arith.constant 1 : i32\n"
-        "%%trips = arith.constant %d : i32\n%%kk = arith.constant %u : i32\n"
+        "%%iterations = arith.constant %d : i32\n%%kk = arith.constant %u : i32\n"
         "%%zero = arith.constant dense<%s> : tensor<64x32xF, #mma>\n"
         "%%za = arith.constant dense<%s> : tensor<64x%uxE, #a>\n"
         "%%limit = arith.constant dense<%d> : tensor<64x%uxi32, #a>\n",
-        c->trips, k, c->integers ? "0" : "0.0", c->integers ? "0" : "0.0", k, limit_of(c), k);
+        c->iterations, k, c->integers ? "0" : "0.0", c->integers ? "0" : "0.0", k, limit_of(c), k);
 }
 
 /* %NAME: rows and columns of a tensor's coordinates, as row · pitch_r + column · pitch_c. */
@@ -186,7 +186,7 @@ static void put_case(lilac_text *out, const product_case *c) {
     lilac_text_printf(t,
                       "%%r:2 = scf.for %%k = %%c0 to %%%s step %%c1 iter_args(%%u = %%zero, %%w = "
                       "%%zero) -> (" D ", " D ") : i32 {\n",
-                      c->known ? "trips" : "n");
+                      c->known ? "iterations" : "n");
     put_loads(t, c);
     put_sums(t, c);
     lilac_text_puts(t,
@@ -223,7 +223,7 @@ static int32_t product_of(const product_case *c, const inputs *in, int32_t row, 
 static void expect_sums(const product_case *c, const inputs *in, int32_t row, int32_t column,
                         int32_t *u, int32_t *w) {
     *u = *w = 0;
-    for (int32_t n = 0; n < c->trips; n++) {
+    for (int32_t n = 0; n < c->iterations; n++) {
         const int32_t d = product_of(c, in, row, column, n);
         *u = (c->form == SCALED ? 2 * *u : *u) + (c->form == CHAIN ? 2 * d : d);
         *w += c->form == TWO ? d : c->form == USED ? *u : 0;
@@ -293,7 +293,7 @@ static bool execute(const harness *h, const product_case *c, const inputs *in) {
                                  {.name = "y", .bytes = (uint8_t *)y, .size = sizeof y}};
     lilac_sim_place(places, 3);
     const uint64_t arguments[] = {places[0].address, places[1].address, places[2].address,
-                                  (uint64_t)c->trips};
+                                  (uint64_t)c->iterations};
     const lilac_sim_launch launch = {.kernel = h->simt->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
@@ -361,13 +361,14 @@ static void random_products(void **state) {
                                 .integers = lilac_random_below(&random, 2) == 0,
                                 .known = lilac_random_below(&random, 3) == 0,
                                 .masked = lilac_random_below(&random, 2) == 0,
-                                .trips = (int32_t)lilac_random_below(&random, MOST_TRIPS + 1),
+                                .iterations =
+                                    (int32_t)lilac_random_below(&random, MOST_ITERATIONS + 1),
                                 .stages = 1 + (uint32_t)lilac_random_below(&random, 5)};
         pass_run run = {.mutate = NULL};
         if (!try_case(&c, &in, &run)) {
             fail_msg("case %u is wrong", n);
         }
-        const bool pipelined = c.stages >= 2 && (!c.known || c.trips > 1);
+        const bool pipelined = c.stages >= 2 && (!c.known || c.iterations > 1);
         assert_int_equal(run.changed, pipelined);
         assert_int_equal(run.in_flight, !pipelined || c.form >= SCALED ? 0 : c.form == ONE ? 1 : 2);
         assert_int_equal(run.fences, pipelined ? 0 : 1);
@@ -433,7 +434,7 @@ static void mutations_are_found(void **state) {
     for (uint32_t stages = 2; stages <= 4; stages++) {
         for (uint32_t integers = 0; integers < 2; integers++) {
             const product_case c = {
-                .form = ONE, .integers = integers != 0, .trips = 6, .stages = stages};
+                .form = ONE, .integers = integers != 0, .iterations = 6, .stages = stages};
             pass_run run = {.mutate = NULL};
             assert_true(try_case(&c, &in, &run));
             for (uint32_t i = 0; i < sizeof mutations / sizeof *mutations; i++) {

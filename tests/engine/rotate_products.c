@@ -13,7 +13,7 @@
 
 #include <lilac/engine.h>
 
-enum { SIDE = 64, BLOCK = SIDE * SIDE, MOST_TRIPS = 4, CASES = 48 };
+enum { SIDE = 64, BLOCK = SIDE * SIDE, MOST_ITERATIONS = 4, CASES = 48 };
 
 typedef enum form { SCORES, EXTREMES, WEIGHTS, BOTH, FORMS } form;
 
@@ -23,7 +23,7 @@ typedef struct loop_case {
     bool carried;  /* the loop carries the pointers, and the counter may start anywhere */
     bool masked;
     int64_t lower, step;
-    uint32_t trips, stages;
+    uint32_t iterations, stages;
 } loop_case;
 
 /* ---- the text -------------------------------------------------------------------------------- */
@@ -215,20 +215,22 @@ static program_comparison try_case(const loop_case *c, uint64_t seed) {
     program p;
     put_case(&text, c);
     expect_changes(c, lilac_text_get(&text));
-    assert_true(program_of_text(&p, lilac_text_get(&text), text.length, 4, MOST_TRIPS * BLOCK));
+    assert_true(
+        program_of_text(&p, lilac_text_get(&text), text.length, 4, MOST_ITERATIONS * BLOCK));
     p.data_seed = seed;
     p.plain_data = true;
     p.stages = c->stages;
     p.device = lilac_arch_find("sm_90a");
     p.parameters[4].bits = (uint32_t)c->lower;
-    p.parameters[5].bits = (uint32_t)(c->lower + (int64_t)c->trips * c->step - (c->step + 1) / 2);
-    if (c->trips == 0) {
+    p.parameters[5].bits =
+        (uint32_t)(c->lower + (int64_t)c->iterations * c->step - (c->step + 1) / 2);
+    if (c->iterations == 0) {
         p.parameters[5].bits = (uint32_t)c->lower;
     }
     const program_comparison j = program_check(&p, lilac_text_get(&text));
     if (j.outcome != PROGRAM_SAME) {
         fputs(lilac_text_get(&text), stderr);
-        fail_msg("case %llu, %u iterations, %u stages: %s", (unsigned long long)seed, c->trips,
+        fail_msg("case %llu, %u iterations, %u stages: %s", (unsigned long long)seed, c->iterations,
                  c->stages, j.why);
     }
     program_clear(&p);
@@ -247,7 +249,7 @@ static void random_loops(void **state) {
                        .carried = random_below(&random, 2) != 0,
                        .masked = random_below(&random, 3) == 0,
                        .step = 1,
-                       .trips = random_below(&random, MOST_TRIPS + 1),
+                       .iterations = random_below(&random, MOST_ITERATIONS + 1),
                        .stages = 1 + random_below(&random, 4)};
         if (c.carried) {
             c.step = 1 + random_below(&random, 3);
@@ -273,7 +275,7 @@ static void wide_ranges(void **state) {
                              .carried = true,
                              .lower = -2000000000,
                              .step = 1000000000,
-                             .trips = 4,
+                             .iterations = 4,
                              .stages = 3};
         try_case(&c, 1);
     }

@@ -26,7 +26,7 @@ typedef struct loop_case {
     const combiner *of, *second;
     const combiner *update; /* different operations: the reduction stays in the loop */
     uint32_t rows, columns, axis, warps;
-    int32_t trips;
+    int32_t iterations;
     bool known;    /* the trip count is a constant */
     bool masked;   /* some elements are not loaded */
     bool swapped;  /* the accumulator is the right operand */
@@ -49,7 +49,7 @@ static loop_case random_case(lilac_random *random) {
                    .columns = 1U << (1 + lilac_random_below(random, 8)),
                    .axis = (uint32_t)lilac_random_below(random, 2),
                    .warps = 1U << lilac_random_below(random, 4),
-                   .trips = (int32_t)lilac_random_below(random, 6),
+                   .iterations = (int32_t)lilac_random_below(random, 6),
                    .known = chance(random, 2),
                    .masked = chance(random, 2),
                    .swapped = chance(random, 2),
@@ -191,8 +191,8 @@ static void put_head(lilac_text *text, const loop_case *c, const types *t) {
                       "%%two = arith.constant 2 : i32\n%%known = arith.constant %d : i32\n"
                       "%%size = arith.constant %u : i32\n"
                       "%%flat = tt.make_range {end = %u : i32, start = 0 : i32} : tensor<%uxi32>\n",
-                      t->element, t->element, c->trips, c->rows * c->columns, c->rows * c->columns,
-                      c->rows * c->columns);
+                      t->element, t->element, c->iterations, c->rows * c->columns,
+                      c->rows * c->columns, c->rows * c->columns);
     lilac_text_printf(text,
                       "%%i = tt.reshape %%flat : tensor<%uxi32> -> tensor<%sxi32>\n"
                       "%%limit = arith.constant dense<%u> : tensor<%sxi32>\n"
@@ -308,7 +308,7 @@ static bool has_exchanges(const char *text, uint32_t warps) {
 static bool is_split(const loop_case *c) {
     const uint32_t words =
         (1U + c->twice) * c->rows * c->columns * lilac_scalar_bits(c->of->scalar) / 32;
-    return c->of == c->update && !c->used && (!c->known || c->trips > 1) &&
+    return c->of == c->update && !c->used && (!c->known || c->iterations > 1) &&
            words <= 32 * 32 * c->warps;
 }
 
@@ -325,7 +325,7 @@ static void random_loops(void **state) {
         assert_true(
             program_of_text(&p, lilac_text_get(&text), text.length, c.warps, 6 * 256 * 256));
         p.parameters[1].is_output = true;
-        p.parameters[2].bits = (uint64_t)c.trips;
+        p.parameters[2].bits = (uint64_t)c.iterations;
         p.data_seed = n;
         p.plain_data = chance(&random, 2);
         const program_comparison compared = program_check(&p, lilac_text_get(&text));

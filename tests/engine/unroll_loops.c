@@ -6,7 +6,7 @@
 enum { LINE = 256, PLACES = 8192, BASE = 1024, CASES = 300 };
 
 typedef struct loop_case {
-    int32_t lower, step, trips;
+    int32_t lower, step, iterations;
     bool known;      /* the upper bound is a constant */
     bool first;      /* a branch asks for the first iteration */
     bool negated;    /* by ne */
@@ -19,7 +19,7 @@ typedef struct loop_case {
 } loop_case;
 
 static int32_t upper_of(const loop_case *c) {
-    return c->lower + c->trips * c->step;
+    return c->lower + c->iterations * c->step;
 }
 
 #define NUMBERS  "tensor<256xi32>"
@@ -107,7 +107,7 @@ static void compute(const loop_case *c, const int32_t *x, uint32_t *s) {
     for (uint32_t i = 0; i < LINE; i++) {
         s[i] = 1;
     }
-    for (int32_t n = 0; n < c->trips; n++) {
+    for (int32_t n = 0; n < c->iterations; n++) {
         uint32_t v[LINE], sum = 0;
         for (int32_t i = 0; i < LINE; i++) {
             const int32_t at = c->lower + n * c->step + i;
@@ -126,7 +126,7 @@ static void compute(const loop_case *c, const int32_t *x, uint32_t *s) {
 static loop_case random_case(lilac_random *random) {
     loop_case c = {.lower = (int32_t)lilac_random_below(random, 40) - 20,
                    .step = 1 + (int32_t)lilac_random_below(random, 40),
-                   .trips =
+                   .iterations =
                        (int32_t)lilac_random_below(random, lilac_random_below(random, 2) ? 12 : 70),
                    .known = lilac_random_below(random, 4) != 0,
                    .first = lilac_random_below(random, 3) == 0,
@@ -175,9 +175,9 @@ static void random_loops(void **state) {
         }
         /* short loops are gone; others stay, but for the first iteration, where they store or their trip
          * count is not known */
-        if (c.factor == 0 && c.known && c.trips > (c.writes ? 1 : 0) && c.trips <= 4) {
+        if (c.factor == 0 && c.known && c.iterations > (c.writes ? 1 : 0) && c.iterations <= 4) {
             assert_int_equal(loops, 0);
-        } else if (c.factor == 0 && (c.writes ? c.trips > 5 : !c.known && c.trips > 1)) {
+        } else if (c.factor == 0 && (c.writes ? c.iterations > 5 : !c.known && c.iterations > 1)) {
             assert_int_equal(loops, 1);
         }
         harness_close(&h);

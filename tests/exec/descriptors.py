@@ -54,7 +54,7 @@ class Kernel:
             self.bk = source.choice([32, 64, 128, 256]) // size
             least = 8 if self.transposed else 32 // size  # rows of 32 bytes
             self.bn = source.choice([n for n in (8, 16, 32, 64, 128, 256) if n >= least])
-            self.trips = source.choice([3, 4, 5] if warp_group else [0, 1, 2, 3, 4, 5])
+            self.iterations = source.choice([3, 4, 5] if warp_group else [0, 1, 2, 3, 4, 5])
             self.blocks = (1, 1) if warp_group else (source.choice([1, 2]), source.choice([1, 2]))
             self.matrices()
             if self.m * self.n * max(self.k, 1) <= MOST_PRODUCTS:
@@ -71,12 +71,12 @@ class Kernel:
         source = self.source
         self.m = self.multiple(self.bm * self.blocks[0], 1)
         self.n = self.multiple(self.bn * self.blocks[1], max(4, self.vector))
-        self.k = self.multiple(self.bk * max(self.trips, 1), self.vector)
+        self.k = self.multiple(self.bk * max(self.iterations, 1), self.vector)
         moves = self.form in ("plain", "halves") and source.random() < 0.4
         self.first = (source.randrange(-self.bm, 5), source.randrange(-self.bn, 5)) if moves else (0, 0)
         if self.form == "outside":
             self.k = self.bk
-        rows = self.bk * max(self.trips, 1) if self.form == "outside" else self.k
+        rows = self.bk * max(self.iterations, 1) if self.form == "outside" else self.k
         draw = lambda height, width: [[float(source.randint(-2, 2)) for _ in range(width)]  # noqa: E731
                                       for _ in range(height)]
         self.a, self.b = draw(self.m, self.k), draw(rows, self.n)
@@ -171,12 +171,12 @@ class Kernel:
     def columns_of_b(self):
         if self.form != "outside":
             return [list(column) for column in zip(*self.b)]
-        sums = [[sum(row[j] for row in self.b[i::self.bk][:self.trips]) for j in range(self.n)] for i in range(self.bk)]
+        sums = [[sum(row[j] for row in self.b[i::self.bk][:self.iterations]) for j in range(self.n)] for i in range(self.bk)]
         return [list(column) for column in zip(*sums)]
 
     def end(self):
         """The last block of K that a loop reaches."""
-        return self.trips * self.bk if self.form == "outside" else self.k if self.trips else 0
+        return self.iterations * self.bk if self.form == "outside" else self.k if self.iterations else 0
 
     def expected(self):
         """D, whose elements before the first block are not written."""

@@ -39,7 +39,7 @@ import npy  # noqa: E402
 
 KERNELS = 1500 if os.environ.get("LILAC_TEST_LONG") else 150
 MOST_ELEMENTS = 16384  # of A and B together
-TRIPS = 3
+ITERATIONS = 3
 
 # name: the type in TTIR, numpy's type of the file
 TYPES = {"f16": ("f16", "f2"), "bf16": ("bf16", "u2"), "f32": ("f32", "f4"), "tf32": ("f32", "f4"),
@@ -105,10 +105,10 @@ def stored(kind, value):
 class Matrix:
     """A batch of matrices: its text, its file and its numbers, numbers[batch][row][column]."""
 
-    def __init__(self, source, name, kind, batch, rows, columns, exact, transposed=False, trips=1, along=None):
-        self.name, self.kind, self.transposed, self.trips, self.along = name, kind, transposed, trips, along
+    def __init__(self, source, name, kind, batch, rows, columns, exact, transposed=False, iterations=1, along=None):
+        self.name, self.kind, self.transposed, self.iterations, self.along = name, kind, transposed, iterations, along
         self.batch, self.rows, self.columns = batch, rows, columns  # of one iteration
-        height, width = rows * (trips if along == 0 else 1), columns * (trips if along == 1 else 1)
+        height, width = rows * (iterations if along == 0 else 1), columns * (iterations if along == 1 else 1)
         self.numbers = [[[draw(source, kind, exact) for _ in range(width)] for _ in range(height)]
                         for _ in range(batch or 1)]
 
@@ -232,7 +232,7 @@ class Kernel:
         def matrix(name, kind, rows, columns, along=None, turns=True):
             transposed = turns and self.source.random() < 0.4
             return Matrix(self.source, name, kind, self.batch, rows, columns, self.exact, transposed,
-                          TRIPS if self.shape == "loop" and along is not None else 1, along)
+                          ITERATIONS if self.shape == "loop" and along is not None else 1, along)
 
         self.A, self.B = matrix("A", self.a, self.m, self.k, 1), matrix("B", self.b, self.k, self.n, 0)
         self.E = None
@@ -284,9 +284,9 @@ class Kernel:
             lines.append("%%o%s = arith.constant dense<%d> : %s" % (one.name, step, offsets))
             steps.append((one.name, offsets))
         lines += ["%c0 = arith.constant 0 : i32", "%c1 = arith.constant 1 : i32",
-                  "%%trips = arith.constant %d : i32" % TRIPS]
+                  "%%iterations = arith.constant %d : i32" % ITERATIONS]
         d = self.C.type()
-        lines.append("%%f:3 = scf.for %%i = %%c0 to %%trips step %%c1 iter_args(%%qA = %%pA, %%qB = %%pB, %%acc = %%lC)"
+        lines.append("%%f:3 = scf.for %%i = %%c0 to %%iterations step %%c1 iter_args(%%qA = %%pA, %%qB = %%pB, %%acc = %%lC)"
                      " -> (%s, %s, %s)  : i32 {" % (types[0], types[1], d))
         lines_a, a = load(self.A, "%qA")
         lines_b, b = load(self.B, "%qB")

@@ -320,14 +320,14 @@ class Runner:
         return None if good else done.stdout
 
 
-def run_product(runner, text, trips):
-    source = random.Random(trips)
-    a, b = ([[float(source.randint(-2, 2)) for _ in range(64 * trips)] for _ in range(64)] for _ in "ab")
+def run_product(runner, text, iterations):
+    source = random.Random(iterations)
+    a, b = ([[float(source.randint(-2, 2)) for _ in range(64 * iterations)] for _ in range(64)] for _ in "ab")
     sums = [sum(x * y for x, y in zip(row, column)) for row in a for column in b]
     for name, matrix in (("a", a), ("b", b)):
-        npy.write(runner.path(name + ".npy"), "f2", [x for row in matrix for x in row], (64, 64 * trips))
+        npy.write(runner.path(name + ".npy"), "f2", [x for row in matrix for x in row], (64, 64 * iterations))
     return runner.launch(text, [("a", "@" + runner.path("a.npy")), ("b", "@" + runner.path("b.npy")),
-                                ("d", "empty:f32:64x64"), ("k", trips)], "d", sums, "f4")
+                                ("d", "empty:f32:64x64"), ("k", iterations)], "d", sums, "f4")
 
 
 def refused(runner, text, words):
@@ -375,9 +375,9 @@ def main():
         for n in (0, 2, 7):
             note("captures of %d" % n, run_captures(runner, CAPTURES.replace("REGISTERS", ""), n))
         for stages in (2, 3, 4):
-            for trips in (1, stages, 2 * stages + 1):
-                note("product of %d stages, %d trips" % (stages, trips),
-                     run_product(runner, product_text(stages), trips))
+            for iterations in (1, stages, 2 * stages + 1):
+                note("product of %d stages, %d iterations" % (stages, iterations),
+                     run_product(runner, product_text(stages), iterations))
         why = runner.assemble(product_text(4))
         note("product: ptxas", None if why is True else why)
         for mutation in MUTATIONS + [("a ring that is too small", "memdesc<3x64x64xf16", "memdesc<2x64x64xf16")]:

@@ -125,7 +125,7 @@ def run(*words):
                           universal_newlines=True)
 
 
-def judge(kernel, violations):
+def add_failures(kernel, violations):
     """A violation is a failure unless its rule is excepted for this kernel."""
     rules, reason = EXCEPTIONS.get(kernel.name, (set(), ""))
     violated = {violation.rule for violation in violations}
@@ -168,7 +168,7 @@ def check(lilac, ptxas, nvdisasm, path, options):
     ptx, sass = machine_code.Program(ptx), machine_code.Program(done.stdout)
     if not sass.instructions:
         kernel.failures.append("nvdisasm writes no instructions")
-    judge(kernel, violations + machine_code.check_kernel(ptx, sass))
+    add_failures(kernel, violations + machine_code.check_kernel(ptx, sass))
     kernel.loops = machine_code.compare_loops(ptx, sass) or []
     return kernel
 

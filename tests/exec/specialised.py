@@ -44,10 +44,10 @@ class Kernel(descriptors.Kernel):
         self.bn = source.choice([n for n in (16, 32, 64, 128) if n >= least])
         self.bk = source.choice([64, 128]) // descriptors.BYTES[self.kind]
         self.stages = source.choice([2, 2, 3, 4])
-        self.trips = source.choice([0, 1, 2, 3, 5])
+        self.iterations = source.choice([0, 1, 2, 3, 5])
         if whole:
             self.kind, self.sum, self.transposed, self.vector = "f16", "f32", True, 8
-            self.bn, self.bk, self.stages, self.trips, least = 256, 64, 3, source.choice([1, 2, 4]), 256
+            self.bn, self.bk, self.stages, self.iterations, least = 256, 64, 3, source.choice([1, 2, 4]), 256
         while True:
             self.blocks = (1, 2) if whole else (source.choice([1, 2, 3]), source.choice([1, 2]))
             self.matrices()
@@ -110,8 +110,8 @@ class Delayed(descriptors.Kernel):
         self.bn = source.choice([64, 128])             # columns of K, V and D
         self.bk = source.choice([32, 64])              # rows of K and V
         self.stages = source.choice([2, 3, 4])
-        self.trips = source.choice([1, 2, 3, 5, 14])
-        self.m, self.n, self.k = self.bm, self.bn, self.multiple(self.bk * self.trips, 1)
+        self.iterations = source.choice([1, 2, 3, 5, 14])
+        self.m, self.n, self.k = self.bm, self.bn, self.multiple(self.bk * self.iterations, 1)
         draw = lambda height, width: [[float(source.randint(-2, 2)) for _ in range(width)]  # noqa: E731
                                       for _ in range(height)]
         self.a, self.b = draw(self.m, self.bn), draw(self.k, 2 * self.bn)

@@ -143,7 +143,7 @@ static void gathers(void **state) {
 
 /* The index changes its layout in the warps, and the gather goes through memory in the warps: the
  * same bytes, and each warp has its own part of them both times. */
-static void after_a_trip(void **state) {
+static void after_an_exchange(void **state) {
     (void)state;
     enum { ROW = 0x100 }; /* of these columns; below it the column's bits */
     static const uint32_t columns[2][11] = {
@@ -437,8 +437,8 @@ static void make_repeated(lilac_text *text, uint32_t rows, uint32_t columns, con
 }
 
 /* What prices choose where an H200 was measured (bench/gather.py, bench/paper/figure6.py): the
- * faster of the ways, in the layout that it likes. */
-static void chosen_ways(void **state) {
+ * faster strategy, in its cheapest layout. */
+static void chosen_strategies(void **state) {
     (void)state;
     static const struct {
         uint32_t rows, columns, axis, times, warps;
@@ -694,11 +694,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gathers_in_rounds),
         cmocka_unit_test(gathers),
-        cmocka_unit_test(after_a_trip),
+        cmocka_unit_test(after_an_exchange),
         cmocka_unit_test(histograms),
         cmocka_unit_test(cats),
         cmocka_unit_test(ways_of_gathers),
-        cmocka_unit_test(chosen_ways),
+        cmocka_unit_test(chosen_strategies),
         cmocka_unit_test(refused_ways),
         cmocka_unit_test(rows_in_banks_of_their_own),
         cmocka_unit_test(scattered_places),

@@ -375,12 +375,12 @@ static void loops(void **state) {
             for (int i = 0; i < 64; i++) {
                 float sum = 0;
                 bool big = false;
-                int64_t trips = (bounds[k] + 1) / 2;
-                for (int64_t j = 0; j < trips; j++) {
+                int64_t iterations = (bounds[k] + 1) / 2;
+                for (int64_t j = 0; j < iterations; j++) {
                     sum += x[j * 64 + i];
                     big |= x[j * 64 + i] > 900.0F;
                 }
-                float want = big ? 0.0F : sum + (float)trips;
+                float want = big ? 0.0F : sum + (float)iterations;
                 assert_true(o[i] == want);
             }
             harness_close(&h);

@@ -30,7 +30,7 @@ typedef enum statement_kind { LOAD, STORE, SELECT, ALLOC, IF, FOR, WHILE, KINDS 
 typedef struct statement {
     statement_kind kind;
     uint32_t number; /* for names */
-    uint32_t x, y, result, trips, count;
+    uint32_t x, y, result, iterations, count;
     uint32_t inits[MOST_CARRIED], first[MOST_CARRIED], second[MOST_CARRIED], results[MOST_CARRIED];
     uint32_t yields[2][MOST_CARRIED];
     struct statement *bodies[2], *next;
@@ -78,7 +78,7 @@ static void pick_all(program *p, const scope *s, uint32_t count, uint32_t *list)
 static void generate_nested(program *p, statement *t, scope *s, uint32_t depth, bool in_loop) {
     scope inside = *s;
     t->count = random_below(&p->random, MOST_CARRIED + 1);
-    t->trips = random_below(&p->random, 5); /* 4: n */
+    t->iterations = random_below(&p->random, 5); /* 4: n */
     switch (t->kind) {
     case IF:
         for (uint32_t side = 0; side < 2; side++) {
@@ -175,7 +175,7 @@ static void put_inits(const writer *w, const statement *t, uint32_t inside, uint
 static uint32_t put_block(writer *w, const statement *t, uint32_t acc, const char *counter);
 
 static void put_bound(const writer *w, const statement *t) {
-    lilac_text_printf(w->out, t->trips < 4 ? "%%c%u" : "%%n", t->trips);
+    lilac_text_printf(w->out, t->iterations < 4 ? "%%c%u" : "%%n", t->iterations);
 }
 
 static void put_condition(const writer *w, const statement *t, const char *counter) {
@@ -375,9 +375,9 @@ static void assign(program *p, uint32_t count, const uint32_t *to, const uint32_
 }
 
 static void run_loop(program *p, const statement *t) {
-    int64_t trips = t->trips < 4 ? t->trips : p->n;
+    int64_t iterations = t->iterations < 4 ? t->iterations : p->n;
     assign(p, t->count, t->first, t->inits);
-    for (int64_t i = 0; i < trips; i++) {
+    for (int64_t i = 0; i < iterations; i++) {
         if (t->kind == WHILE) {
             assign(p, t->count, t->second, t->yields[1]);
         }

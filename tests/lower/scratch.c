@@ -33,8 +33,8 @@
 
 enum { MOVED = 1024 + 512 + 1024 };
 
-/* Two trips, the partial results of two warps behind them (8 bytes), a trip that begins in front
- * again, and twice as many partial results where the first ones were. */
+/* Two exchanges, the partial results of two warps behind them (8 bytes), an exchange that begins in
+ * front again, and twice as many partial results where the first ones were. */
 static void larger_partials_than_before(void **state) {
     (void)state;
     static const char text[] = LAYOUTS
@@ -72,7 +72,7 @@ static void larger_partials_than_before(void **state) {
     harness_close(&h);
 }
 
-enum { TILE = 4096, TRIPS = 3 };
+enum { TILE = 4096, ITERATIONS = 3 };
 
 /* Two conversions of TILE elements in a loop, while `first` and `second` elements of memory are
  * allocated. */
@@ -129,8 +129,8 @@ static void second_block_before_separate_bytes(void **state) {
     } cases[] = {{4096, 4096, 4 * (8192 + 2 * TILE)},
                  {16384, 8192, 4 * (24576 + TILE)},
                  {16384, 16384, 4 * (32768 + 2 * TILE)}};
-    static uint32_t x[TRIPS * TILE], o[TRIPS * TILE];
-    for (uint32_t i = 0; i < TRIPS * TILE; i++) {
+    static uint32_t x[ITERATIONS * TILE], o[ITERATIONS * TILE];
+    for (uint32_t i = 0; i < ITERATIONS * TILE; i++) {
         x[i] = 2654435761U * i;
     }
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
@@ -141,8 +141,8 @@ static void second_block_before_separate_bytes(void **state) {
         harness_open(&h, lilac_text_get(&text), 4, false);
         assert_int_equal(h.simt->kernels->shared_bytes, cases[c].bytes);
         const buffer buffers[] = {{x, sizeof x}, {o, sizeof o}};
-        harness_run(&h, 1, buffers, 2, (const int64_t[]){TRIPS}, 1);
-        for (uint32_t i = 0; i < TRIPS * TILE; i++) {
+        harness_run(&h, 1, buffers, 2, (const int64_t[]){ITERATIONS}, 1);
+        for (uint32_t i = 0; i < ITERATIONS * TILE; i++) {
             assert_int_equal(o[i], x[i] * x[i]);
         }
         harness_close(&h);

@@ -195,7 +195,7 @@ static void transposes_between_warps(void **state) {
 
 /* Bytes: no register is common to both sides, so a shared-memory exchange alone moves single bytes on one side. One
  * register and one lane exchanged before it are enough for whole rows of a matrix instruction. */
-static void a_shuffle_before_a_trip(void **state) {
+static void a_shuffle_before_an_exchange(void **state) {
     (void)state;
     const lilac_plan_conversion staging = plan_of("64x64xi8", ROW, COL, 8, LILAC_PLAN_BY_SHARED);
     const lilac_plan_conversion plan = plan_of("64x64xi8", ROW, COL, 8, LILAC_PLAN_ANY);
@@ -460,7 +460,7 @@ static void as_json(void **state) {
         "\"wavefronts\": {\"store\": 128, \"load\": 128}, \"lower_bound\": "
         "{\"store\": 128, \"load\": 128, \"floor\": 256, \"met\": true, \"by_price\": false}, "
         "\"shared_bytes\": 16384, ");
-    expect_text(&text, "{\"step\": \"trip\", \"memory\": {\"offset\": [[");
+    expect_text(&text, "{\"step\": \"shared-memory exchange\", \"memory\": {\"offset\": [[");
     assert_null(strchr(lilac_text_get(&text), '\n'));
     lilac_text_clear(&text);
 }
@@ -472,7 +472,7 @@ int main(void) {
         cmocka_unit_test(one_swap),
         cmocka_unit_test(the_transpose_of_16_by_32),
         cmocka_unit_test(transposes_between_warps),
-        cmocka_unit_test(a_shuffle_before_a_trip),
+        cmocka_unit_test(a_shuffle_before_an_exchange),
         cmocka_unit_test(cycles_of_a_price),
         cmocka_unit_test(barriers_are_narrow),
         cmocka_unit_test(copies),

@@ -144,7 +144,7 @@ static void late_loads(void **state) {
 /* ---- blocks ----------------------------------------------------------------------------- */
 
 /* Checks the number of blocks in .minnctapersm; 0: there is no such directive. */
-static void check_told(const writing *w, size_t number, uint32_t blocks) {
+static void check_min_blocks(const writing *w, size_t number, uint32_t blocks) {
     const char *said = strstr(w->ptx.bytes, ".minnctapersm ");
     uint32_t found = said ? (uint32_t)strtoul(said + 14, NULL, 10) : 0;
     if (found != blocks) {
@@ -183,7 +183,7 @@ static void blocks_stated(void **state) {
         norm(&body, cases[k].own, cases[k].shared, cases[k].barrier);
         writing w;
         open(&w, cases[k].warps, lilac_text_get(&body));
-        check_told(&w, k, cases[k].blocks);
+        check_min_blocks(&w, k, cases[k].blocks);
         close(&w);
         lilac_text_clear(&body);
     }
@@ -214,7 +214,7 @@ static void blocks_with_spills(void **state) {
         lilac_text_printf(&body, "st.global [%%own], (%%s%u)\n", cases[k].work);
         writing w;
         open(&w, cases[k].warps, lilac_text_get(&body));
-        check_told(&w, k, cases[k].blocks);
+        check_min_blocks(&w, k, cases[k].blocks);
         close(&w);
         lilac_text_clear(&body);
     }
@@ -241,7 +241,7 @@ static void stream(lilac_text *body, uint32_t alive, uint32_t loads, uint32_t wo
     lilac_text_printf(body, "yield %%s%u\n}\nst.global [%%own], (%%r)\n", sum);
 }
 
-static void streams_told(void **state) {
+static void blocks_of_streams(void **state) {
     (void)state;
     static const struct {
         uint32_t warps, alive, loads, work;
@@ -266,7 +266,7 @@ static void streams_told(void **state) {
         stream(&body, cases[k].alive, cases[k].loads, cases[k].work, cases[k].barrier);
         writing w;
         open(&w, cases[k].warps, lilac_text_get(&body));
-        check_told(&w, k, cases[k].blocks);
+        check_min_blocks(&w, k, cases[k].blocks);
         close(&w);
         lilac_text_clear(&body);
     }
@@ -302,13 +302,13 @@ static void around_exchanges(void **state) {
                "st.global [%own + @0000], (%x@)\n");
         writing w;
         open(&w, 4, lilac_text_get(&body));
-        check_told(&w, k, cases[k].blocks);
+        check_min_blocks(&w, k, cases[k].blocks);
         close(&w);
         lilac_text_clear(&body);
     }
 }
 
-/* ---- borders ---------------------------------------------------------------------------- */
+/* ---- scheduling barriers ---------------------------------------------------------------- */
 
 static uint32_t count_of(const char *text, const char *word) {
     uint32_t count = 0;
@@ -318,7 +318,7 @@ static uint32_t count_of(const char *text, const char *word) {
     return count;
 }
 
-static uint32_t borders(const char *body) {
+static uint32_t scheduling_barriers(const char *body) {
     writing w;
     open(&w, 4, body);
     const char *ptx = lilac_text_get(&w.ptx);
@@ -327,9 +327,9 @@ static uint32_t borders(const char *body) {
     const char *end = strstr(ptx, "$L_end_0:");
     assert_true(end == NULL || strncmp(end, "$L_end_0:\n\tret;", 14) == 0);
     /* Behind the last load. */
-    const char *border = strstr(ptx, "bra.uni");
+    const char *branch = strstr(ptx, "bra.uni");
     if (count == 1) {
-        assert_null(strstr(border, "ld.global"));
+        assert_null(strstr(branch, "ld.global"));
     }
     close(&w);
     return count;
@@ -343,29 +343,29 @@ static void work(lilac_text *body, uint32_t from, uint32_t count, const char *on
     }
 }
 
-static void borders_behind_rows(void **state) {
+static void barriers_behind_rows(void **state) {
     (void)state;
     lilac_text body = {0};
     lilac_text_puts(&body, LOAD2);
     work(&body, 0, 120, "%x");
     lilac_text_puts(&body, "st.global [%own], (%v119)\n");
-    assert_int_equal(borders(lilac_text_get(&body)), 1);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 1);
 
     lilac_text_puts(&body, "barrier\n"); /* blocks wait: opt_occupancy.c */
-    assert_int_equal(borders(lilac_text_get(&body)), 0);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* short work */
     lilac_text_puts(&body, LOAD2);
     work(&body, 0, 60, "%x");
     lilac_text_puts(&body, "st.global [%own], (%v59)\n");
-    assert_int_equal(borders(lilac_text_get(&body)), 0);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* work that waits for no load */
     lilac_text_puts(&body, LOAD2);
     work(&body, 0, 120, "%t");
     lilac_text_puts(&body, "%z = add %x, %y : i32\n%z1 = add %z, %v119 : i32\n"
                            "st.global [%own], (%z1)\n");
-    assert_int_equal(borders(lilac_text_get(&body)), 0);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* a shuffle on the way */
     lilac_text_puts(&body, LOAD2);
@@ -373,7 +373,7 @@ static void borders_behind_rows(void **state) {
     lilac_text_puts(&body, "%z = shuffle xor %v59, %one : i32\n");
     work(&body, 200, 120, "%z");
     lilac_text_puts(&body, "%z1 = add %v319, %y : i32\nst.global [%own], (%z1)\n");
-    assert_int_equal(borders(lilac_text_get(&body)), 0);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* rows with which half of the warps are resident, and are not */
     for (uint32_t words = 40; words < 80; words += 32) {
@@ -382,14 +382,14 @@ static void borders_behind_rows(void **state) {
         repeat(&body, 0, words,
                "%y@ = mul %x@, %x@ : i32\n%w@ = add %y@, %t : i32\n%z@ = mul %w@, %t : i32\n");
         repeat(&body, 0, words, "st.global [%own + @0000], (%z@)\n");
-        assert_int_equal(borders(lilac_text_get(&body)), words == 40);
+        assert_int_equal(scheduling_barriers(lilac_text_get(&body)), words == 40);
     }
 
     lilac_text_clear(&body); /* one load is no row */
     lilac_text_puts(&body, "%x = ld.global [%own] : i32\n%y = add %x, %x : i32\n");
     work(&body, 0, 120, "%x");
     lilac_text_puts(&body, "st.global [%own], (%v119)\n");
-    assert_int_equal(borders(lilac_text_get(&body)), 0);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* two rows; a short way between loads keeps them in one */
     lilac_text_puts(&body, LOAD2);
@@ -401,13 +401,13 @@ static void borders_behind_rows(void **state) {
     lilac_text_puts(&body, "%z2 = add %z, %z1 : i32\n%z3 = add %z2, %v119 : i32\n"
                            "%z4 = add %z3, %v419 : i32\n%z5 = add %z4, %v229 : i32\n"
                            "st.global [%own], (%z5)\n");
-    assert_int_equal(borders(lilac_text_get(&body)), 2);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 2);
 
     lilac_text_clear(&body); /* in a loop */
     lilac_text_puts(&body, "%r = loop %i = %zero to %n step %one (%s = %t) : i32 {\n" LOAD2);
     work(&body, 0, 120, "%x");
     lilac_text_puts(&body, "%u = add %v119, %s : i32\nyield %u\n}\nst.global [%own], (%r)\n");
-    assert_int_equal(borders(lilac_text_get(&body)), 0);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
     lilac_text_clear(&body);
 }
 
@@ -460,7 +460,7 @@ static uint32_t compared(const char *open_loop, uint32_t count, const char *cons
     return comparisons - 1; /* %all_of */
 }
 
-static void masks_again(void **state) {
+static void masks_compared_again(void **state) {
     (void)state;
     uint32_t names;
     const char *const plain[4] = {MASK, LOAD, STORE, ""};
@@ -495,10 +495,10 @@ static void masks_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_alive),         cmocka_unit_test(late_loads),
-        cmocka_unit_test(blocks_stated),       cmocka_unit_test(blocks_with_spills),
-        cmocka_unit_test(streams_told),        cmocka_unit_test(around_exchanges),
-        cmocka_unit_test(borders_behind_rows), cmocka_unit_test(masks_again),
+        cmocka_unit_test(words_alive),          cmocka_unit_test(late_loads),
+        cmocka_unit_test(blocks_stated),        cmocka_unit_test(blocks_with_spills),
+        cmocka_unit_test(blocks_of_streams),    cmocka_unit_test(around_exchanges),
+        cmocka_unit_test(barriers_behind_rows), cmocka_unit_test(masks_compared_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

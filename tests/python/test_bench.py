@@ -77,7 +77,7 @@ def test_first_calls_are_repeated_while_they_are_quick():
 
 
 def test_a_stub_counts_apart(tmp_path):
-    """Compiling the launcher's stub is taken off the total and told beside it."""
+    """Compiling the launcher's stub is taken off the total and reported next to it."""
     recorder = compile_time.Recorder()
     recorder.stub_folder = str(tmp_path)
     recorder.build_before = lambda **options: os.environ["TRITON_CACHE_DIR"]
@@ -105,7 +105,7 @@ def test_stages_between_ttir_and_cubin_are_the_compiler():
 
     account = recorder.first_call(lambda: call(False), "nowhere")
     assert (account["front_ms"], account["lower_ms"], account["assemble_ms"]) == (5.0, 5.5, 9.0)
-    assert recorder.told() == [{"name": "k", "compiler": "triton", "shared": 32, "num_warps": 4}]
+    assert recorder.kernels_used() == [{"name": "k", "compiler": "triton", "shared": 32, "num_warps": 4}]
     assert recorder.first_call(lambda: call(True), "nowhere")["lower_ms"] == 0
 
 
@@ -245,7 +245,7 @@ def test_no_check(bench):
 def test_the_other_compilers_kernel_is_not_measured(bench):
     clock, compilers, make = bench
     runner = make()
-    runner.recorder.told = lambda: [{"name": "k", "compiler": "triton"}]
+    runner.recorder.kernels_used = lambda: [{"name": "k", "compiler": "triton"}]
     row = runner.row(FakeCase("a", clock, compilers, {"triton": 1, "lilac": 1}))
     assert row["lilac"]["failure"] == "compiled by triton" and "failure" not in row["triton"]
 

@@ -379,12 +379,12 @@ static void generate_inside(generator *g, uint32_t depth) {
 static void generate_loop(generator *g, uint32_t depth) {
     rig *r = g->r;
     lilac_simt_value inits[4], next[4], i;
-    uint32_t carried = 1 + random_below(&g->random, 4), trips = random_below(&g->random, 4);
+    uint32_t carried = 1 + random_below(&g->random, 4), iterations = random_below(&g->random, 4);
     for (uint32_t k = 0; k < carried; k++) {
         inits[k] = g->pool[random_below(&g->random, g->count)];
     }
-    lilac_simt_instruction *loop =
-        lilac_simt_loop_begin(&r->b, word(r, 0), word(r, trips), word(r, 1), carried, inits, &i);
+    lilac_simt_instruction *loop = lilac_simt_loop_begin(&r->b, word(r, 0), word(r, iterations),
+                                                         word(r, 1), carried, inits, &i);
     generator saved = *g;
     keep(g, i, true);
     for (uint32_t k = 0; k < carried; k++) {

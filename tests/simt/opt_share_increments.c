@@ -73,17 +73,17 @@ static void put_copies(lilac_text *t, const loop_case *c, uint32_t k) {
 }
 
 static void put_case(lilac_text *t, const loop_case *c) {
-    lilac_text_puts(t,
-                    "simt.module target \"sm_90a\" {\n"
-                    "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %trips: i32) warps 1 "
-                    "ctas 1 shared 2432 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
-                    "%trips = param 2 : i32\n%t = thread : i32\n%zero = const 0 : i32\n"
-                    "%one = const 1 : i32\n%two = const 2 : i32\n%four = const 4 : i32\n"
-                    "%three = const 3 : i32\n%s = mul %t, %four : i32\n"
-                    "%lane = mulwide_u %t, %four : i64\n%c64 = const 64 : i64\n"
-                    "%minus = const -64 : i64\n%top = const 0x8000000000000000 : i64\n"
-                    "%middle = const 2048 : i64\n%at = add %g, %middle : i64\n"
-                    "%first = cmp ne %t, %four : i1\n%bytes = select %first, %four, %zero : i32\n");
+    lilac_text_puts(
+        t, "simt.module target \"sm_90a\" {\n"
+           "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %iterations: i32) warps 1 "
+           "ctas 1 shared 2432 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
+           "%iterations = param 2 : i32\n%t = thread : i32\n%zero = const 0 : i32\n"
+           "%one = const 1 : i32\n%two = const 2 : i32\n%four = const 4 : i32\n"
+           "%three = const 3 : i32\n%s = mul %t, %four : i32\n"
+           "%lane = mulwide_u %t, %four : i64\n%c64 = const 64 : i64\n"
+           "%minus = const -64 : i64\n%top = const 0x8000000000000000 : i64\n"
+           "%middle = const 2048 : i64\n%at = add %g, %middle : i64\n"
+           "%first = cmp ne %t, %four : i1\n%bytes = select %first, %four, %zero : i32\n");
     for (uint32_t k = 0; k <= 3 * MOST; k++) {
         lilac_text_printf(t, "st.shared [%%s + %u], (%%zero)\n", 128 * k);
     }
@@ -99,7 +99,7 @@ static void put_case(lilac_text *t, const loop_case *c) {
     for (uint32_t k = 0; k < 2 * c->count; k++) {
         lilac_text_printf(t, ", %%r%u", k);
     }
-    lilac_text_puts(t, " = loop %i = %zero to %trips step %one (%sum = %z");
+    lilac_text_puts(t, " = loop %i = %zero to %iterations step %one (%sum = %z");
     for (uint32_t k = 0; k < c->count; k++) {
         lilac_text_printf(t, ", %%p%u = %%b%u, %%e%u = %%b%u", k, k, k, k);
     }
@@ -203,7 +203,7 @@ static void clear(version *v) {
     lilac_context_destroy(v->context);
 }
 
-static void execute(const version *v, uint32_t trips, uint64_t *results) {
+static void execute(const version *v, uint32_t iterations, uint64_t *results) {
     static uint32_t source[WORDS];
     for (uint32_t i = 0; i < WORDS; i++) {
         source[i] = 77 * i + 1;
@@ -213,7 +213,7 @@ static void execute(const version *v, uint32_t trips, uint64_t *results) {
         {.name = "source", .bytes = (uint8_t *)source, .size = sizeof source},
         {.name = "results", .bytes = (uint8_t *)results, .size = THREADS * sizeof *results}};
     lilac_sim_place(places, 2);
-    const uint64_t arguments[3] = {places[0].address, places[1].address, trips};
+    const uint64_t arguments[3] = {places[0].address, places[1].address, iterations};
     const lilac_sim_launch launch = {.kernel = v->module->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
@@ -255,12 +255,12 @@ static uint32_t try_case(const loop_case *c) {
         fail_msg("%u carried values instead of %u; %u should be saved", after.carried,
                  before.carried, saved);
     }
-    for (uint32_t trips = 0; trips < 6; trips += 1 + trips / 2) {
-        execute(&before, trips, wanted);
-        execute(&after, trips, got);
+    for (uint32_t iterations = 0; iterations < 6; iterations += 1 + iterations / 2) {
+        execute(&before, iterations, wanted);
+        execute(&after, iterations, got);
         if (memcmp(wanted, got, sizeof wanted) != 0) {
             fputs(lilac_text_get(&text), stderr);
-            fail_msg("other words after %u iterations", trips);
+            fail_msg("other words after %u iterations", iterations);
         }
     }
     clear(&before);

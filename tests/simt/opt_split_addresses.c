@@ -158,20 +158,21 @@ static void generate(generator *g) {
     uint32_t addresses[MOST], masks[MOST];
     const uint32_t copies = 1 + below(g, MOST);
     lilac_text_puts(
-        g->out, "simt.module target \"sm_90a\" {\n"
-                "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %trips: i32, %stride: i32) "
-                "warps 1 ctas 1 shared 1024 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
-                "%trips = param 2 : i32\n%stride = param 3 : i32\n%t = thread : i32\n%first = "
-                "const 0 : i32\n"
-                "%next = const 1 : i32\n%none = const 0 : i32\n%four = const 4 : i32\n"
-                "%three = const 3 : i32\n%nine = const 9 : i32\n%s = mul %t, %four : i32\n"
-                "%lane = mulwide_u %t, %four : i64\n%zero = const 0 : i64\n"
-                "%c4 = const 4 : i64\n%one = const 1 : i64\n%far = const 64 : i64\n"
-                "%big = const 0x7FFFFFFFFFFFFFF0 : i64\n%minus = const 0x8000000000000010 : "
-                "i64\n%top = const 0x8000000000000000 : i64\n"
-                "%low = const 0x7FFFFFFF : i32\n%high = const 0x80000001 : i32\n"
-                "%top32 = const 0x80000000 : i32\n"
-                "%m0 = cmp lt %t, %nine : i1\n%m1 = cmp ne %t, %four : i1\n");
+        g->out,
+        "simt.module target \"sm_90a\" {\n"
+        "kernel @k(%g: i64 ptr align 16, %o: i64 ptr align 16, %iterations: i32, %stride: i32) "
+        "warps 1 ctas 1 shared 1024 {\n%g = param 0 : i64\n%o = param 1 : i64\n"
+        "%iterations = param 2 : i32\n%stride = param 3 : i32\n%t = thread : i32\n%first = "
+        "const 0 : i32\n"
+        "%next = const 1 : i32\n%none = const 0 : i32\n%four = const 4 : i32\n"
+        "%three = const 3 : i32\n%nine = const 9 : i32\n%s = mul %t, %four : i32\n"
+        "%lane = mulwide_u %t, %four : i64\n%zero = const 0 : i64\n"
+        "%c4 = const 4 : i64\n%one = const 1 : i64\n%far = const 64 : i64\n"
+        "%big = const 0x7FFFFFFFFFFFFFF0 : i64\n%minus = const 0x8000000000000010 : "
+        "i64\n%top = const 0x8000000000000000 : i64\n"
+        "%low = const 0x7FFFFFFF : i32\n%high = const 0x80000001 : i32\n"
+        "%top32 = const 0x80000000 : i32\n"
+        "%m0 = cmp lt %t, %nine : i1\n%m1 = cmp ne %t, %four : i1\n");
     for (uint32_t k = 0; k < copies; k++) {
         lilac_text_printf(g->out, "st.shared [%%s + %u], (%%none)\n", 128 * k);
     }
@@ -181,7 +182,7 @@ static void generate(generator *g) {
                               : "%j = const 1 : i32\n%z = const 0 : i32\n%row = const 8 : i64\n");
     lilac_text_printf(
         g->out,
-        "%%%s, %%w0 = loop %%i = %%first to %%trips step %%next (%%sum = %%z, %%carried = "
+        "%%%s, %%w0 = loop %%i = %%first to %%iterations step %%next (%%sum = %%z, %%carried = "
         "%%big) : i32, i64 {\n%%i4 = mulwide_u %%i, %%four : i64\n"
         "%%i_big = add %%carried, %%i4 : i64\n%%i_minus = sub %%zero, %%i_big : i64\n"
         "%%i_shifted = shl %%i, %%next : i32\n%%i_far = add %%i_shifted, %%nine : i32\n"
@@ -213,7 +214,7 @@ static void generate(generator *g) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static void execute(lilac_context *context, const lilac_simt_module *module, uint32_t trips,
+static void execute(lilac_context *context, const lilac_simt_module *module, uint32_t iterations,
                     uint32_t *results) {
     static uint32_t source[WORDS];
     for (uint32_t i = 0; i < WORDS; i++) {
@@ -224,7 +225,7 @@ static void execute(lilac_context *context, const lilac_simt_module *module, uin
         {.name = "source", .bytes = (uint8_t *)source, .size = sizeof source},
         {.name = "results", .bytes = (uint8_t *)results, .size = THREADS * sizeof *results}};
     lilac_sim_place(places, 2);
-    const uint64_t arguments[4] = {places[0].address, places[1].address, trips, 3};
+    const uint64_t arguments[4] = {places[0].address, places[1].address, iterations, 3};
     const lilac_sim_launch launch = {.kernel = module->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
@@ -307,12 +308,12 @@ static void random_loops(void **state) {
         generate(&g);
         make(&before, &text, i % 2 == 0, false, false);
         make(&after, &text, i % 2 == 0, true, i % 4 < 2);
-        for (uint32_t trips = 0; trips < 6; trips += 1 + trips) {
-            execute(before.context, before.module, trips, wanted);
-            execute(after.context, after.module, trips, got);
+        for (uint32_t iterations = 0; iterations < 6; iterations += 1 + iterations) {
+            execute(before.context, before.module, iterations, wanted);
+            execute(after.context, after.module, iterations, got);
             if (memcmp(wanted, got, sizeof wanted) != 0) {
                 fputs(lilac_text_get(&text), stderr);
-                fail_msg("case %u: other words after %u iterations", i, trips);
+                fail_msg("case %u: other words after %u iterations", i, iterations);
             }
         }
         changed += after.changed;
@@ -331,13 +332,14 @@ static void random_loops(void **state) {
 
 /* A chain of addresses, each of which is `more` invariant offsets behind the one before it. */
 static void put_chain(lilac_text *out, uint32_t copies, uint32_t more) {
-    lilac_text_puts(out, "simt.module target \"sm_90a\" {\n"
-                         "kernel @k(%g: i64 ptr, %a: i64, %trips: i32) warps 1 ctas 1 shared 2048 "
-                         "{\n%g = param 0 : i64\n%a = param 1 : i64\n%trips = param 2 : i32\n"
-                         "%t = thread : i32\n%zero = const 0 : i32\n%one = const 1 : i32\n"
-                         "%four = const 4 : i32\n%s = mul %t, %four : i32\n"
-                         "loop %i = %zero to %trips step %one {\n"
-                         "%i4 = mulwide_u %i, %four : i64\n%p0 = add %i4, %g : i64\n");
+    lilac_text_puts(out,
+                    "simt.module target \"sm_90a\" {\n"
+                    "kernel @k(%g: i64 ptr, %a: i64, %iterations: i32) warps 1 ctas 1 shared 2048 "
+                    "{\n%g = param 0 : i64\n%a = param 1 : i64\n%iterations = param 2 : i32\n"
+                    "%t = thread : i32\n%zero = const 0 : i32\n%one = const 1 : i32\n"
+                    "%four = const 4 : i32\n%s = mul %t, %four : i32\n"
+                    "loop %i = %zero to %iterations step %one {\n"
+                    "%i4 = mulwide_u %i, %four : i64\n%p0 = add %i4, %g : i64\n");
     for (uint32_t k = 0; k < copies; k++) {
         lilac_text_printf(out, "%%x%u_0 = add %%p%u, %%a : i64\n", k, k);
         for (uint32_t n = 1; n < more; n++) {

@@ -292,7 +292,7 @@ const lilac_tile_op *interpreter_run_blocks(machine *m, const lilac_tile_block *
     end(m, INTERPRETER_UNSUPPORTED, block->last);
 }
 
-/* ---- the door ---------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------- */
 
 static void run_program(machine *m, lilac_tile_function *f) {
     frame *first = lilac_arena_new(m->arena, frame);

@@ -8,7 +8,7 @@
 
 #include <lilac/tile_loops.h>
 
-enum { CELLS = 8, CARRIED = 3, MOST_OPS = 12, TRIPS = 6, BASE = 4096 };
+enum { CELLS = 8, CARRIED = 3, MOST_OPS = 12, ITERATIONS = 6, BASE = 4096 };
 
 static void find_loop(void *data, lilac_tile_op *op) {
     lilac_tile_op **loop = data;
@@ -216,8 +216,8 @@ static bytes run(const lilac_tile_module *module) {
 typedef struct builder {
     lilac_tile_module *module;
     lilac_tile_op *loop;
-    lilac_tile_mapping *iterations[TRIPS];
-    lilac_tile_value *counters[TRIPS];
+    lilac_tile_mapping *iterations[ITERATIONS];
+    lilac_tile_value *counters[ITERATIONS];
     bool good;
     uint32_t iteration;
 } builder;
@@ -265,7 +265,7 @@ static bool execute(lilac_tile_module *module, const lilac_tile_dependences *d,
         last = stage[k] > last ? stage[k] : last;
     }
     const lilac_tile_op *op = entry->first;
-    for (uint32_t n = 0; n < TRIPS; n++) {
+    for (uint32_t n = 0; n < ITERATIONS; n++) {
         b.iterations[n] = lilac_tile_mapping_create();
         while (strncmp(op->results[0].name, "n", 1) != 0) {
             op = op->next;
@@ -273,10 +273,10 @@ static bool execute(lilac_tile_module *module, const lilac_tile_dependences *d,
         b.counters[n] = op->results;
         op = op->next;
     }
-    for (uint32_t time = 0; time < TRIPS + last; time++) {
+    for (uint32_t time = 0; time < ITERATIONS + last; time++) {
         for (uint32_t i = 0; i < d->op_count && b.good; i++) {
             uint32_t k = by_order[i];
-            if (time < stage[k] || time - stage[k] >= TRIPS) {
+            if (time < stage[k] || time - stage[k] >= ITERATIONS) {
                 continue;
             }
             b.iteration = time - stage[k];
@@ -292,12 +292,12 @@ static bool execute(lilac_tile_module *module, const lilac_tile_dependences *d,
     }
     for (uint32_t i = 0; i < CARRIED && b.good; i++) {
         lilac_tile_replace_uses(&b.loop->results[i],
-                                value_in(&b, TRIPS - 1, lilac_tile_next(b.loop, i)));
+                                value_in(&b, ITERATIONS - 1, lilac_tile_next(b.loop, i)));
     }
     if (b.good) {
         lilac_tile_remove(b.loop);
     }
-    for (uint32_t n = 0; n < TRIPS; n++) {
+    for (uint32_t n = 0; n < ITERATIONS; n++) {
         lilac_tile_mapping_destroy(b.iterations[n]);
     }
     return b.good;
@@ -450,7 +450,7 @@ static void exchanges_against_execution(void **state) {
             lilac_context *context = lilac_context_create();
             lilac_tile_module *module = read_tile(context, lilac_text_get(&l.text));
             bool removed, by_memory = true;
-            assert_null(lilac_tile_peel_first(module, loop_of(module), TRIPS, &removed));
+            assert_null(lilac_tile_peel_first(module, loop_of(module), ITERATIONS, &removed));
             assert_true(removed);
             bool wrong = exchange_all(module, &random, forced, &by_memory);
             if (by_memory) {

@@ -129,7 +129,7 @@ def found_in_the_cache(case, monkeypatch):
     from triton import knobs
 
     hits = []
-    monkeypatch.setattr(knobs.compilation, "listener", lambda **told: hits.append(told["cache_hit"]))
+    monkeypatch.setattr(knobs.compilation, "listener", lambda **facts: hits.append(facts["cache_hit"]))
     for compiler in (contextlib.nullcontext(), lilac.triton.enabled()):
         with compiler:
             case.launch.kernel.device_caches.clear()

@@ -18,6 +18,7 @@ import triton.language as tl
 from standin import Pointer
 
 import lilac.triton
+from lilac.bench.compile_time import Recorder
 from lilac.compiler import Kernel
 from lilac.triton import backend, mapped
 
@@ -218,7 +219,7 @@ class Utils(standin.Utils):
 
     def __init__(self, gpu, shared=232448):
         super().__init__(shared)
-        self.gpu, self.loaded, self.most_threads = gpu, [], 1024
+        self.gpu, self.loaded, self.functions, self.most_threads = gpu, [], [], 1024
 
     def load_binary(self, name, kernel, shared, device):
         assert kernel[:4] == b"\x7fELF"
@@ -226,7 +227,9 @@ class Utils(standin.Utils):
         count = 8 if len(self.loaded) == 1 else 10
         listed = 3 * [".param .u64 p"] + 5 * [".param .u32 n"] + (count - 8) * [".param .align 64 .b8 m[128]"]
         module, function = self.gpu.load(name, listed)
-        return module, function, 32, 0, self.most_threads
+        self.functions.append(function)
+        registers, spills = (32, 0) if len(self.loaded) == 1 else (168, 4)
+        return module, function, registers, spills, self.most_threads
 
 
 class PlainLauncher:
@@ -370,6 +373,70 @@ def test_hooks(machine, monkeypatch):
     with pytest.raises(KeyError, match="hook"):
         machine.launch()
     assert len(machine.gpu.launches()) == 2
+
+
+def change_resources(machine):
+    """The kernel with maps differs from the plain one in everything."""
+    machine.compiler.change = lambda facts: {**facts, "num_warps": 12, "shared": 99 * 1024}
+    machine.compiler.ptx = lambda ptx: re.sub(r"\.reqntid [^\n]*", r"\g<0>\n.maxnreg 96",
+                                              re.sub(r"\.minnctapersm [^\n]*\n", "", ptx))
+
+
+def test_resources_of_both_kernels(machine, monkeypatch):
+    """The kernel that Triton returns, and what hooks see, describe the plain kernel; the report also has the other one."""
+    change_resources(machine)
+    seen = []
+    monkeypatch.setattr(triton.knobs.runtime, "launch_enter_hook", lambda data: seen.append(data.get()))
+    kernel = machine.launch()
+    plain, with_maps = machine.driver.utils.functions
+    launched, = machine.gpu.launches()
+    assert launched.startswith(f"product grid 3 1 1 block {12 * 32} 1 1 shared {99 * 1024} ")
+    assert (kernel.function, kernel.n_regs, kernel.n_spills, kernel.n_max_threads) == (plain, 32, 0, 1024)
+    assert kernel.metadata.num_warps == 4 and kernel.metadata.shared < 99 * 1024
+    assert [(one["name"], one["function"]) for one in seen] == [("product", plain)] and plain != with_maps
+    made, row = mapped_of(kernel), lilac.triton.report().rows[0]
+    assert row.mapped == {"registers": made["registers"], "spills": made["spills"], "shared": 99 * 1024, "num_warps": 12}
+    assert (row.num_warps, row.shared) == (4, kernel.metadata.shared) and row.registers != made["registers"] > 0
+    assert str(lilac.triton.report()).endswith(
+        f"product: 1 launch with 2 tensor maps of the launcher; the kernel with maps has 12 warps, {made['registers']} "
+        f"registers, {made['spills']} spills, {99 * 1024} bytes of shared memory")
+
+
+def test_no_maps_no_second_resources(compiler):
+    compiler.maps = []
+    with lilac.triton.enabled():
+        warm_up()
+    row, = lilac.triton.report().rows
+    assert row.mapped == {} and "the kernel with maps" not in str(lilac.triton.report())
+
+
+def recorded(machine, recorder, **change):
+    """What lilac.bench records of a launch."""
+    recorder.forget()
+    machine.launch(**change)
+    one, = recorder.kernels_used()
+    return one
+
+
+@pytest.mark.skipif(not hasattr(triton.knobs.runtime, "kernel_load_start_hook"), reason="lilac.bench needs its hooks")
+def test_benchmarks_show_the_kernel_that_was_launched(machine):
+    """`launch_maps` and the resources in lilac.bench's rows: of the kernel with maps where it was launched."""
+    change_resources(machine)
+    recorder = Recorder(attributes=lambda function: {"registers": 32, "spills": 1})
+    with recorder.installed():
+        recorder.functions.add(product)
+        without = recorded(machine, recorder, m=-1)  # a condition of the launcher's does not hold
+        plain = {"registers": 32, "spills": 1, "shared": machine.kernel.metadata.shared, "num_warps": 4}
+        assert without == {"name": "product", "compiler": "lilac", **plain}
+        machine.driver.utils.loaded.clear()
+        made, with_maps = mapped_of(machine.kernel), recorded(machine, recorder)
+        assert with_maps == {"name": "product", "compiler": "lilac", "launch_maps": True, "plain": plain,
+                             "registers": made["registers"], "spills": made["spills"], "shared": 99 * 1024,
+                             "num_warps": 12}
+        lilac.triton.disable()
+        machine.driver.utils.loaded.clear()
+        by_triton = recorded(machine, recorder)
+        assert by_triton["compiler"] == "triton" and not {"launch_maps", "plain"} & set(by_triton)
 
 
 def test_cooperative_grid(machine):

@@ -22,6 +22,7 @@ import time
 
 PARTS = ("front_ms", "lower_ms", "library_ms", "assemble_ms", "load_ms")
 PATIENCE = 1.0  # seconds for the first calls of one case
+RESOURCES = ("registers", "spills", "shared", "num_warps")
 
 
 class Recorder:
@@ -52,6 +53,7 @@ class Recorder:
             "library_ms": 1e3 * ((metadata.get("lilac") or {}).get("compile") or 0.0),
             "shared": metadata.get("shared"), "num_warps": metadata.get("num_warps"),
             "compiler": (metadata.get("lilac") or {}).get("compiler", "triton"),
+            "mapped": (metadata.get("lilac") or {}).get("mapped"),
             "cached": cache_hit})
         if self.keep and self.title:
             for file in metadata_group.values():
@@ -149,16 +151,23 @@ class Recorder:
         return {**sums, "stages": stages, "total_ms": 1e3 * (seconds - self.stub_seconds),
                 "stub_ms": 1e3 * sum(self.stubs[key] for key in self.stubs_asked)}
 
-    def told(self):
+    def kernels_used(self):
         """The kernels since the last `forget`, and what they use."""
-        return [{**{key: value for key, value in kernel.items()
-                    if key in ("name", "compiler", "registers", "spills", "shared", "num_warps")},
-                 **({"launch_maps": True} if has_maps(kernel) else {})}
-                for kernel in self.kernels if "compiler" in kernel]
+        return [used(kernel) for kernel in self.kernels if "compiler" in kernel]
+
+
+def used(kernel):
+    """What rows say of a kernel. With `launch_maps`, the resources are those of the kernel with tensor maps of lilac's
+    launcher, and those of the kernel without them are in `plain`."""
+    row = {key: kernel[key] for key in ("name", "compiler", *RESOURCES) if key in kernel}
+    if has_maps(kernel):
+        row.update(launch_maps=True, plain={key: row[key] for key in RESOURCES if key in row},
+                   **{key: kernel["mapped"][key] for key in RESOURCES})
+    return row
 
 
 def has_maps(kernel):
-    """Was it launched with tensor maps of lilac's launcher? Its registers are those of the kernel without them."""
+    """Was it launched with tensor maps of lilac's launcher?"""
     from lilac.triton.mapped import counts
 
     launches, _ = counts(kernel.get("hash"))

@@ -260,7 +260,7 @@ class Runner:
         with cache_folder(folder), self.recorder.titled(f"{case.name}.{name}"):
             self.compilers(name, self.recorder.forget)()
             verdict = self.attempt(row, name, case.check if self.check else case.launch)
-            row[name]["kernels"] = self.recorder.told()
+            row[name]["kernels"] = self.recorder.kernels_used()
         if "failure" not in row[name]:
             stranger(row, name)
         if self.check and "failure" not in row[name]:
@@ -334,7 +334,7 @@ class CompileRunner:
                     registers, local = resources(kept["kernel"].asm["cubin"])
                     row[name]["kernels"] = [{**kernel, "registers": registers,
                                              "spills": None if local is None else local // 4}
-                                            for kernel in self.recorder.told()]
+                                            for kernel in self.recorder.kernels_used()]
                     stranger(row, name)
                 except Exception as problem:
                     row[name]["failure"] = reason(problem)

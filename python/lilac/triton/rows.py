@@ -55,8 +55,9 @@ class Row:
     diagnostics: list[dict[str, Any]] = field(default_factory=list)
     """Why lilac refuses it, when it does."""
     maps: int = 0
-    """Tensor maps that the launcher makes (docs/triton.md); 0: there is only the plain kernel, which `registers`,
-    `spills` and `shared` are of."""
+    """Tensor maps that the launcher makes (docs/triton.md); 0: there is only the plain kernel."""
+    mapped: dict[str, Optional[int]] = field(default_factory=dict)
+    """`registers`, `spills`, `shared` and `num_warps` of the kernel with maps; the row's own are of the plain kernel."""
     maps_refused: str = ""
     """Why a kernel that could have maps is launched without: its compilation, or the device."""
     mapped_launches: int = 0
@@ -107,7 +108,13 @@ class Row:
                             for why, count in self.plain_launches.items() if count)
         launches = f"{self.mapped_launches} launch{'' if self.mapped_launches == 1 else 'es'}"
         maps = f"{self.maps} tensor map{'' if self.maps == 1 else 's'}"
-        return f"{launches} with {maps} of the launcher" + (f"; without: {without}" if without else "")
+        return f"{launches} with {maps} of the launcher" + (f"; without: {without}" if without else "") + self._resources
+
+    @property
+    def _resources(self) -> str:
+        names = {"num_warps": "warps", "registers": "registers", "spills": "spills", "shared": "bytes of shared memory"}
+        known = [f"{self.mapped[key]} {name}" for key, name in names.items() if self.mapped.get(key) is not None]
+        return f"; the kernel with maps has {', '.join(known)}" if known else ""
 
     @property
     def place(self) -> str:
@@ -218,13 +225,15 @@ _pid = os.getpid()
 
 def _row(metadata: dict[str, Any], cached: bool) -> Row:
     record = metadata["lilac"]
+    with_maps = record.get("mapped", {})
     target = metadata.get("target")
     return Row(name=str(record["name"]), compiler=record["compiler"], file=record["file"], line=record["line"],
                target=getattr(target, "arch", None), num_warps=metadata.get("num_warps"),
                num_ctas=metadata.get("num_ctas"), num_stages=metadata.get("num_stages"), registers=record.get("registers"), spills=record.get("spills"),
                shared=metadata.get("shared"), seconds=dict(record["seconds"]), compile=record.get("compile"),
                cached=cached, diagnostics=record.get("diagnostics", []),
-               maps=len(record.get("mapped", {}).get("launch_maps", ())), maps_refused=record.get("maps_refused", ""),
+               maps=len(with_maps.get("launch_maps", ())), maps_refused=record.get("maps_refused", ""),
+               mapped={key: with_maps[key] for key in ("registers", "spills", "shared", "num_warps") if key in with_maps},
                hash=metadata["hash"], pid=os.getpid())
 
 

@@ -288,8 +288,8 @@ bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
         slot_bytes += p->loads[i].bytes;
     }
     lilac_tile_walk(p->function->body, add_operation, &d);
-    if (p->trips_known && distance > p->trips - 1) {
-        distance = p->trips - 1;
+    if (p->trip_count_known && distance > p->trip_count - 1) {
+        distance = p->trip_count - 1;
     }
     if (d.store_bytes > 0) {
         const bool delays = p->delays;

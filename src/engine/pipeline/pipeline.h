@@ -45,8 +45,8 @@ typedef struct pipeline {
     lilac_axis_analysis axis;
     lilac_tile_op *loop;
     int64_t step;
-    bool trips_known;
-    uint64_t trips;
+    bool trip_count_known;
+    uint64_t trip_count;
 
     uint32_t load_count;
     pipeline_load *loads;       /* in the order of the body */

@@ -180,7 +180,7 @@ static lilac_tile_value *make_condition(const pipeline *p) {
 void lilac_pipeline_guard(pipeline *p) {
     lilac_tile_op *loop = p->loop;
     uint32_t count = 0;
-    if (p->trips_known) {
+    if (p->trip_count_known) {
         return;
     }
     lilac_tile_value *condition = make_condition(p);

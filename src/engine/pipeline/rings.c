@@ -263,7 +263,7 @@ static lilac_tile_value *iteration(const pipeline *p, uint32_t d) {
 static lilac_tile_value *has_iteration(const pipeline *p, uint32_t d) {
     lilac_tile_value *lower = lilac_tile_lower_bound(p->loop);
     lilac_tile_value *upper = lilac_tile_upper_bound(p->loop);
-    if (p->trips_known || (d == 0 && p->guarded)) {
+    if (p->trip_count_known || (d == 0 && p->guarded)) {
         return NULL;
     }
     lilac_tile_value *any =

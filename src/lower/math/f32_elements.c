@@ -191,8 +191,9 @@ bool lilac_lower_f32_elements(lilac_lowering *l, const lilac_tile_op *op,
             return false;
         }
     }
-    uint32_t room = view == NULL ? 1 : view->count;
-    struct lilac_lower_f32_pending pending = {fast, lilac_arena_array(l->arena, element, room), 0};
+    uint32_t elements = view == NULL ? 1 : view->count;
+    struct lilac_lower_f32_pending pending = {fast, lilac_arena_array(l->arena, element, elements),
+                                              0};
     l->f32_pending = &pending;
     bool good = lilac_lower_elementwise(l, op, compute);
     l->f32_pending = NULL;

@@ -34,8 +34,8 @@ static lilac_simt_value is_odd(math_builder *k, lilac_simt_value quadrant) {
 }
 
 /* The sign of `result` changes if bit `bit` of the quadrant is set. */
-static lilac_simt_value turned(math_builder *k, lilac_simt_value quadrant, int64_t bit,
-                               lilac_simt_value result) {
+static lilac_simt_value with_sign_of(math_builder *k, lilac_simt_value quadrant, int64_t bit,
+                                     lilac_simt_value result) {
     lilac_simt_value sign =
         with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SHL, quadrant, 31 - bit), INT32_MIN);
     return f32_of(k, op2(k, LILAC_SIMT_OP_XOR, i32_of(k, result), sign));
@@ -55,14 +55,14 @@ lilac_simt_value lilac_lower_f32_sin(math_builder *k, const lilac_simt_value *in
     lilac_simt_value quadrant, r = reduced(k, in[0], &quadrant), square = mul(k, r, r);
     lilac_simt_value result =
         choose(k, is_odd(k, quadrant), cosine_of(k, square), sine_of(k, r, square));
-    return turned(k, quadrant, 1, result);
+    return with_sign_of(k, quadrant, 1, result);
 }
 
 lilac_simt_value lilac_lower_f32_cos(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value quadrant, r = reduced(k, in[0], &quadrant), square = mul(k, r, r);
     lilac_simt_value result =
         choose(k, is_odd(k, quadrant), sine_of(k, r, square), cosine_of(k, square));
-    return turned(k, with(k, LILAC_SIMT_OP_ADD, quadrant, 1), 1, result);
+    return with_sign_of(k, with(k, LILAC_SIMT_OP_ADD, quadrant, 1), 1, result);
 }
 
 /* -1 / tan r in odd quadrants. */
@@ -72,7 +72,7 @@ lilac_simt_value lilac_lower_f32_tan(math_builder *k, const lilac_simt_value *in
     lilac_simt_value quadrant, r = reduced(k, in[0], &quadrant), square = mul(k, r, r);
     lilac_simt_value t = fma3(k, mul(k, r, square), SERIES(k, p, square), r);
     lilac_simt_value inverse = flushed(k, LILAC_SIMT_OP_FRCP, t);
-    return turned(k, quadrant, 0, choose(k, is_odd(k, quadrant), inverse, t));
+    return with_sign_of(k, quadrant, 0, choose(k, is_odd(k, quadrant), inverse, t));
 }
 
 /* ---- of π times the argument ---------------------------------------------------------------- */
@@ -105,7 +105,7 @@ lilac_simt_value lilac_lower_f32_sinpi(math_builder *k, const lilac_simt_value *
     lilac_simt_value square = mul(k, r, r);
     lilac_simt_value result =
         choose(k, is_odd(k, quadrant), cosine_of_pi(k, square), sine_of_pi(k, r, square));
-    result = add(k, turned(k, quadrant, 1, result), f32(k, 0.0));
+    result = add(k, with_sign_of(k, quadrant, 1, result), f32(k, 0.0));
     lilac_simt_value sign = with(k, LILAC_SIMT_OP_AND, i32_of(k, in[0]), INT32_MIN);
     return f32_of(k, op2(k, LILAC_SIMT_OP_XOR, i32_of(k, result), sign));
 }
@@ -115,6 +115,6 @@ lilac_simt_value lilac_lower_f32_cospi(math_builder *k, const lilac_simt_value *
     lilac_simt_value quadrant, r = reduced_half(k, in[0], &quadrant), square = mul(k, r, r);
     lilac_simt_value result =
         choose(k, is_odd(k, quadrant), sine_of_pi(k, r, square), cosine_of_pi(k, square));
-    result = turned(k, with(k, LILAC_SIMT_OP_ADD, quadrant, 1), 1, result);
+    result = with_sign_of(k, with(k, LILAC_SIMT_OP_ADD, quadrant, 1), 1, result);
     return add(k, result, f32(k, 0.0));
 }

@@ -106,8 +106,8 @@ lilac_simt_value lilac_lower_math_lgamma(math_builder *k, const lilac_simt_value
     pair result = minus_pair(k, lilac_lower_pair_choose(k, near, bowl, far), log);
 
     pair sine = sine_part(k, a);
-    lilac_simt_value turned = below(k, sine.hi, 0.0);
-    sine = lilac_lower_pair_choose(k, turned, lilac_lower_pair_negate(k, sine), sine);
+    lilac_simt_value below_zero = below(k, sine.hi, 0.0);
+    sine = lilac_lower_pair_choose(k, below_zero, lilac_lower_pair_negate(k, sine), sine);
     pair log_pi = lilac_lower_pair_number(k, 0x1.250d048e7a1bdp+0, 0x1.7abf2ad8d5088p-57);
     pair mirrored = minus_pair(k, minus_pair(k, log_pi, lilac_lower_log_pair(k, sine)), result);
     result = lilac_lower_pair_choose(k, negative, mirrored, result);

@@ -197,7 +197,7 @@ static lilac_simt_value bit_of(math_builder *k, lilac_simt_value a, int64_t bit)
     return compare(k, LILAC_SIMT_NE, with(k, LILAC_SIMT_OP_AND, a, bit), integer(k, kind(k, a), 0));
 }
 
-static pair turned(math_builder *k, lilac_simt_value negative, pair a) {
+static pair negate_if(math_builder *k, lilac_simt_value negative, pair a) {
     return lilac_lower_pair_choose(k, negative, lilac_lower_pair_negate(k, a), a);
 }
 
@@ -206,9 +206,9 @@ static void by_quadrant(math_builder *k, pair r, lilac_simt_value quadrant, pair
                         pair *cosine) {
     pair s = sine_near(k, r), c = cosine_near(k, r);
     lilac_simt_value odd = bit_of(k, quadrant, 1), upper = bit_of(k, quadrant, 2);
-    *sine = turned(k, upper, lilac_lower_pair_choose(k, odd, c, s));
+    *sine = negate_if(k, upper, lilac_lower_pair_choose(k, odd, c, s));
     *cosine =
-        turned(k, op2(k, LILAC_SIMT_OP_XOR, odd, upper), lilac_lower_pair_choose(k, odd, s, c));
+        negate_if(k, op2(k, LILAC_SIMT_OP_XOR, odd, upper), lilac_lower_pair_choose(k, odd, s, c));
 }
 
 void lilac_lower_sincos_pair(math_builder *k, lilac_simt_value x, pair *sine, pair *cosine) {

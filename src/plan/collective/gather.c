@@ -45,8 +45,9 @@ uint64_t lilac_plan_gather_off_axis(const lilac_plan_gather *plan,
     return place;
 }
 
-uint64_t lilac_plan_gather_beside(const lilac_plan_gather *plan,
-                                  const lilac_layout_columns *columns, uint64_t coordinate) {
+uint64_t lilac_plan_gather_off_axis_in_round(const lilac_plan_gather *plan,
+                                             const lilac_layout_columns *columns,
+                                             uint64_t coordinate) {
     return lilac_plan_gather_in_round(plan, lilac_plan_gather_off_axis(plan, columns, coordinate));
 }
 
@@ -269,11 +270,11 @@ static void find_offsets(lilac_plan_gather *plan) {
     }
     for (uint32_t i = 0; i < result->register_bits; i++) {
         plan->result_register[i] = lilac_f2_basis_tag(
-            &offsets, lilac_plan_gather_beside(plan, result, result->registers[i]));
+            &offsets, lilac_plan_gather_off_axis_in_round(plan, result, result->registers[i]));
     }
     for (uint32_t i = 0; i < result->thread_bits; i++) {
         plan->result_thread[i] = lilac_f2_basis_tag(
-            &offsets, lilac_plan_gather_beside(plan, result, result->threads[i]));
+            &offsets, lilac_plan_gather_off_axis_in_round(plan, result, result->threads[i]));
     }
     for (uint32_t i = 0; i < plan->source.bits[plan->axis]; i++) {
         plan->index_offset[i] = lilac_f2_basis_tag(&offsets, lilac_plan_gather_axis_unit(plan, i));

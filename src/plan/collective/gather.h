@@ -15,8 +15,9 @@ uint64_t lilac_plan_gather_in_round(const lilac_plan_gather *plan, uint64_t coor
 uint64_t lilac_plan_gather_off_axis(const lilac_plan_gather *plan,
                                     const lilac_layout_columns *columns, uint64_t coordinate);
 /* The same within a round, and a bit of the axis within a round. */
-uint64_t lilac_plan_gather_beside(const lilac_plan_gather *plan,
-                                  const lilac_layout_columns *columns, uint64_t coordinate);
+uint64_t lilac_plan_gather_off_axis_in_round(const lilac_plan_gather *plan,
+                                             const lilac_layout_columns *columns,
+                                             uint64_t coordinate);
 uint64_t lilac_plan_gather_axis_unit(const lilac_plan_gather *plan, uint32_t bit);
 
 /* Chooses the memory in which the stores and loads of a gather cost least, and fills in `memory`,

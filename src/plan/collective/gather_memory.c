@@ -100,7 +100,8 @@ static void order_banks(const lilac_plan_gather *plan, memory_order *p) {
     }
     p->in_word = p->count;
     for (uint32_t i = 0; i < lanes; i++) {
-        add(p, banks, lilac_plan_gather_beside(plan, &plan->result, plan->result.threads[i]));
+        add(p, banks,
+            lilac_plan_gather_off_axis_in_round(plan, &plan->result, plan->result.threads[i]));
     }
     for (uint32_t i = 0; i < lanes; i++) {
         if ((of_thread(plan, i) & ~along) == 0) {
@@ -209,8 +210,8 @@ static uint64_t load_wavefronts(const lilac_plan_gather *plan, const lilac_layou
     uint32_t drawn = lilac_f2_basis_dimension(&banks);
     for (uint32_t i = 0; i < lanes; i++) {
         uint64_t offset =
-            lilac_f2_basis_tag(
-                &offsets, lilac_plan_gather_beside(plan, &plan->result, plan->result.threads[i])) >>
+            lilac_f2_basis_tag(&offsets, lilac_plan_gather_off_axis_in_round(
+                                             plan, &plan->result, plan->result.threads[i])) >>
             in_word;
         differ += plan->result.threads[i] != 0;
         (void)lilac_f2_basis_add(&words, offset, 0);

@@ -65,7 +65,7 @@ typedef struct lilac_ptx_emitter {
     const lilac_simt_kernel *kernel;
     lilac_ptx_buffer head; /* what stands before the entry */
     lilac_ptx_buffer code;
-    lilac_ptx_buffer cold; /* blocks that are left for good: failed assertions */
+    lilac_ptx_buffer out_of_line; /* blocks that are left for good: failed assertions */
     lilac_ptx_place *places;
     lilac_ptx_buffer named[LILAC_PTX_PREFIX_COUNT]; /* "%r3_x, %r7_y" */
     uint32_t numbered[LILAC_PTX_PREFIX_COUNT];      /* one more than the largest %rN, or 0 */

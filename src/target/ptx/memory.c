@@ -455,8 +455,8 @@ void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_put_unsigned(&e->code, e->assertions);
     put_string(&e->code, ";\n");
 
-    lilac_ptx_buffer hot = e->code;
-    e->code = e->cold;
+    lilac_ptx_buffer in_line = e->code;
+    e->code = e->out_of_line;
     lilac_ptx_label(e, "assert", e->assertions);
     lilac_ptx_append(&e->code, "\t{\n\t.param .b64 argument0;\n\t.param .b64 argument1;\n"
                                "\t.param .b32 argument2;\n\t.param .b64 argument3;\n"
@@ -468,7 +468,7 @@ void lilac_ptx_assert(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_line2(e, "st.param.b64", PIECE("[argument4]"), PIECE("1"));
     lilac_ptx_append(&e->code, "\tcall __assertfail, (argument0, argument1, argument2, argument3, "
                                "argument4);\n\t}\n\ttrap;\n");
-    e->cold = e->code;
-    e->code = hot;
+    e->out_of_line = e->code;
+    e->code = in_line;
     e->assertions++;
 }

@@ -85,15 +85,15 @@ void lilac_ptx_print(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_put_unsigned(&e->code, e->prints);
     put_string(&e->code, ";\n");
     lilac_ptx_label(e, "printed", e->prints);
-    lilac_ptx_buffer hot = e->code;
-    e->code = e->cold;
+    lilac_ptx_buffer in_line = e->code;
+    e->code = e->out_of_line;
     lilac_ptx_label(e, "print", e->prints);
     call(e, values, count);
     lilac_ptx_begin(e, "bra $L_printed_");
     lilac_ptx_put_unsigned(&e->code, e->prints);
     put_string(&e->code, ";\n");
-    e->cold = e->code;
-    e->code = hot;
+    e->out_of_line = e->code;
+    e->code = in_line;
     e->prints++;
 }
 

@@ -527,7 +527,7 @@ static bool has_wgmma(const lilac_simt_body *body) {
 static void begin_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) {
     e->places = lilac_arena_array(e->arena, lilac_ptx_place, kernel->value_count + 1);
     e->pending = lilac_arena_array(e->arena, uint32_t, kernel->value_count + 1);
-    e->head.length = e->code.length = e->cold.length = 0;
+    e->head.length = e->code.length = e->out_of_line.length = 0;
     e->forced_count = 0;
     e->labels = 0;
     e->schedule_barriers = 0;
@@ -604,8 +604,8 @@ static void write_kernel(lilac_ptx_emitter *e, const lilac_simt_kernel *kernel) 
         lilac_text_put(e->out, e->code.bytes, e->code.length);
     }
     lilac_text_puts(e->out, "\tret;\n");
-    if (e->cold.length > 0) {
-        lilac_text_put(e->out, e->cold.bytes, e->cold.length);
+    if (e->out_of_line.length > 0) {
+        lilac_text_put(e->out, e->out_of_line.bytes, e->out_of_line.length);
     }
     lilac_text_puts(e->out, "}\n");
 }
@@ -637,7 +637,7 @@ bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,
                            .out = out,
                            .ok = true};
     lilac_ptx_reserve(&e.code, (size_t)1 << 16);
-    lilac_ptx_reserve(&e.cold, LILAC_PTX_LINE);
+    lilac_ptx_reserve(&e.out_of_line, LILAC_PTX_LINE);
     write_module(&e);
     if (!e.ok && out->bytes) { /* what was written before the refusal goes */
         out->length = before;
@@ -645,7 +645,7 @@ bool lilac_ptx_write(lilac_text *out, const lilac_simt_module *module,
     }
     lilac_heap_free(e.head.bytes);
     lilac_heap_free(e.code.bytes);
-    lilac_heap_free(e.cold.bytes);
+    lilac_heap_free(e.out_of_line.bytes);
     for (int k = 0; k < LILAC_PTX_PREFIX_COUNT; k++) {
         lilac_heap_free(e.named[k].bytes);
     }

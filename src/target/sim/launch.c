@@ -170,8 +170,8 @@ static void sort_records(lilac_sim_worker *w) {
 static void report_findings(lilac_context *context, const lilac_sim_launch *launch,
                             const lilac_sim_memory *memory, const lilac_sim_schedule *s,
                             uint32_t count) {
-    lilac_sim_finding told[FINDING_KINDS * LILAC_SIM_FINDINGS];
-    uint32_t told_count = 0, told_of[FINDING_KINDS] = {0};
+    lilac_sim_finding reported[FINDING_KINDS * LILAC_SIM_FINDINGS];
+    uint32_t reported_count = 0, reported_of[FINDING_KINDS] = {0};
     uint32_t *head = lilac_heap_grow(NULL, sizeof *head * count);
     memset(head, 0, sizeof *head * count);
     uint64_t last = atomic_load(&s->first), ctas = launch->kernel->num_ctas;
@@ -189,15 +189,15 @@ static void report_findings(lilac_context *context, const lilac_sim_launch *laun
             break;
         }
         const lilac_sim_finding *f = &s->workers[best].findings[head[best]++];
-        bool known = f->block / ctas > last || told_of[f->kind] == LILAC_SIM_FINDINGS;
-        for (uint32_t k = 0; k < told_count && !known; k++) {
-            known = lilac_sim_same_finding(&told[k], f);
+        bool known = f->block / ctas > last || reported_of[f->kind] == LILAC_SIM_FINDINGS;
+        for (uint32_t k = 0; k < reported_count && !known; k++) {
+            known = lilac_sim_same_finding(&reported[k], f);
         }
         if (known) {
             continue;
         }
-        told_of[f->kind]++;
-        told[told_count++] = *f;
+        reported_of[f->kind]++;
+        reported[reported_count++] = *f;
         lilac_sim_report_finding(context, launch, memory, f);
     }
     lilac_heap_free(head);

@@ -1,4 +1,5 @@
-/* The recipes of tensor maps that the launcher makes, from the attributes of a function (driver.h).
+/* read_launch_maps: the recipes of tensor maps that the launcher makes, from the attributes of a
+ * function (driver.h).
  *
  * A module may come from a user's text, so that every attribute is checked. */
 #include <lilac/driver.h>

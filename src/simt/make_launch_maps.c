@@ -1,5 +1,5 @@
-/* Tensor maps that the launcher makes (tensor_map.h): the conditions of a launch, and each map
- * from its recipe and the arguments.
+/* make_launch_maps: tensor maps that the launcher makes (tensor_map.h). Checks the conditions of a
+ * launch, and makes each map from its recipe and the arguments.
  *
  *     recipe    base %a, offset [], sizes [%m], [%k], strides [%s]
  *     map       address a, dims {k, m}, strides {2 · s}                        of f16 */

@@ -1,11 +1,11 @@
-/* launch_maps: how a launcher makes a parameter that is a tensor map, as an attribute.
+/* write_launch_maps: how a launcher makes a parameter that is a tensor map, as an attribute.
  *
  *     lilac.launch_map = {base = 0 : i32, offset = [], sizes = [[array<i64: 1, 3>], …],
  *                         strides = [[array<i64: 2, 5, 4>]], pitch = 32 : i32}
  *
  * A sum is a list of products: a factor, and the indices of parameters. The example has sizes
  * p₃, … and the stride 2 · p₅ · p₄. */
-#include "launch_maps.h"
+#include "write_launch_maps.h"
 
 enum { MOST_TERMS = 4, MOST_FACTORS = 3 /* of a sum, as launchers read it */ };
 

@@ -1,6 +1,7 @@
-/* Tensor maps that a launcher makes, as attributes of a function. Private to the engine. */
-#ifndef LILAC_ENGINE_LAUNCH_MAPS_H
-#define LILAC_ENGINE_LAUNCH_MAPS_H
+/* Tensor maps that a launcher makes, as attributes of a function (write_launch_maps.c). Private to
+ * the engine. */
+#ifndef LILAC_ENGINE_WRITE_LAUNCH_MAPS_H
+#define LILAC_ENGINE_WRITE_LAUNCH_MAPS_H
 
 #include "strided_tile.h"
 
