@@ -758,6 +758,8 @@ LILAC_API bool lilac_simt_opt_carry_products(lilac_simt_kernel *kernel);
  * address and one carried offset. */
 LILAC_API bool lilac_simt_opt_share_increments(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_dce(lilac_simt_kernel *kernel);
+/* Removes fences of the async proxy that no access to shared memory precedes. */
+LILAC_API bool lilac_simt_opt_remove_fences(lilac_simt_kernel *kernel);
 /* Removes barriers for shared memory that order no conflicting accesses, because there are none or
  * because other barriers order them. Relies on the annotations of shared memory. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
@@ -774,6 +776,9 @@ LILAC_API bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel);
 /* Rematerialises predicates of stores that also guard earlier loads, from an opaque copy of their
  * operands, where a body has more live predicates than predicate registers. */
 LILAC_API bool lilac_simt_opt_rematerialize_predicates(lilac_simt_kernel *kernel);
+/* Moves what computes the operands of bulk and tensor copies under one predicate in front of the first
+ * of them, so that they follow each other. */
+LILAC_API bool lilac_simt_opt_gather_copies(lilac_simt_kernel *kernel);
 
 /* ---- values that a launch determines ----------------------------------------------------- */
 

@@ -194,12 +194,14 @@ static const pass_row passes[] = {
     {LILAC_STAGE_SIMT,   "split_addresses",           NULL,          NULL,                                   lilac_simt_opt_split_addresses},
     {LILAC_STAGE_SIMT,   "carry_products",            NULL,          NULL,                                   lilac_simt_opt_carry_products},
     {LILAC_STAGE_SIMT,   "share_increments",          NULL,          NULL,                                   lilac_simt_opt_share_increments},
+    {LILAC_STAGE_SIMT,   "remove_fences",             NULL,          NULL,                                   lilac_simt_opt_remove_fences},
     {LILAC_STAGE_SIMT,   "barriers",                  NULL,          NULL,                                   lilac_simt_opt_barriers},
     {LILAC_STAGE_SIMT,   "dce",                       NULL,          NULL,                                   lilac_simt_opt_dce},
     {LILAC_STAGE_SIMT,   "schedule",                  NULL,          NULL,                                   lilac_simt_opt_schedule},
     {LILAC_STAGE_SIMT,   "occupancy",                 NULL,          NULL,                                   lilac_simt_opt_occupancy},
     {LILAC_STAGE_SIMT,   "schedule_barriers",         NULL,          NULL,                                   lilac_simt_opt_schedule_barriers},
     {LILAC_STAGE_SIMT,   "rematerialize_predicates",  NULL,          NULL,                                   lilac_simt_opt_rematerialize_predicates},
+    {LILAC_STAGE_SIMT,   "gather_copies",             NULL,          NULL,                                   lilac_simt_opt_gather_copies},
     {LILAC_STAGE_TEXT,   "ptx",                       write_ptx,     NULL,                                   NULL},
 };
 /* clang-format on */

@@ -78,10 +78,21 @@ static void set_text(lilac_tile_module *module, lilac_tile_op *op, lilac_tile_at
     lilac_tile_set_attribute(module, &op->attributes, &attribute);
 }
 
+/* The first division by the same number in the operation's block: the test in front of it holds for all. */
+static lilac_tile_op *first_division(lilac_tile_op *op, uint32_t operand) {
+    for (lilac_tile_op *at = op->parent->first; operand == 1 && at != op; at = at->next) {
+        if (is_scalar_division(at) && at->operands[1].value == op->operands[1].value) {
+            return at;
+        }
+    }
+    return op;
+}
+
 /* Tests that an operand is at least `least`. */
 static void put_test(lilac_tile_module *module, lilac_tile_op *op, uint32_t operand,
                      int64_t least) {
     lilac_tile_value *number = op->operands[operand].value;
+    op = first_division(op, operand);
     lilac_tile_op *zero = lilac_engine_make_constant(module, op, number->type, 0);
     lilac_tile_value *values[2] = {number, &zero->results[0]};
     const lilac_tile_type *type = lilac_tile_scalar(module, LILAC_I1);

@@ -23,7 +23,10 @@ static const struct {
     {"fence.proxy_async global", "\tfence.proxy.async.global;\n"},
     {"fence.proxy_async all", "\tfence.proxy.async;\n"},
     {"cp.bulk.load [%s + 16], %first, (%p, %n, %s) {global = 64, mbarrier = 8}",
-     " cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r"},
+     "\tcp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r"},
+    {"cp.bulk.load [%s], %first, (%p, %n, %s)", " bra $L_copies_end_0;\n"},
+    {"cp.bulk.load [%s], %first, (%p, %n, %s)",
+     ";\n$L_copies_end_0:\n\tbar.warp.sync 0xffffffff;\n"},
     {"cp.bulk.load [%s + 16], (%p, %size, %s) {global = 64, mbarrier = 8}", "+64], 256, [%r"},
     {"cp.bulk.load [%s], %no, (%p, %n, %s)", NULL},
     {"cp.tensor.load [%s], (%m, %n, %s) {mbarrier = 8}",
@@ -133,9 +136,52 @@ static void ptxas_accepts(void **state) {
     }
 }
 
+static uint32_t count(const char *text, const char *part) {
+    uint32_t found = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) {
+        found++;
+    }
+    return found;
+}
+
+/* One branch for neighbours under one predicate; none for announcements without a copy. */
+static void copies_under_one_branch(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        uint32_t branches, guards;
+    } bodies[] = {
+        {"mbarrier.expect [%s], %first, (%n)\ncp.tensor.load [%s], %first, (%m, %n, %s)\n"
+         "cp.tensor.load [%s + 128], %first, (%m, %n, %s)\n",
+         1, 0},
+        {"cp.tensor.load [%s], %first, (%m, %n, %s)\nbarrier\n"
+         "cp.tensor.load [%s + 128], %first, (%m, %n, %s)\n",
+         2, 0},
+        {"cp.tensor.load [%s], %first, (%m, %n, %s)\ncp.tensor.load [%s], (%m, %n, %s)\n"
+         "cp.tensor.store [%s], %first, (%m, %n)\nbulk.commit\n",
+         2, 0},
+        {"mbarrier.expect [%s], %first, (%n)\nbarrier\n", 0, 1},
+        {"cp.tensor.store [%s], (%m, %n)\ncp.tensor.store [%s], %yes, (%m, %n)\n", 0, 0},
+    };
+    for (size_t k = 0; k < sizeof bodies / sizeof *bodies; k++) {
+        text_rig r;
+        lilac_text ptx = {0};
+        write_ptx(&r, bodies[k].body, &ptx);
+        const char *text = lilac_text_get(&ptx);
+        if (count(text, "bra $L_copies_end_") != bodies[k].branches ||
+            count(text, "\n$L_copies_end_") != bodies[k].branches ||
+            count(text, "\t@%p") != bodies[k].guards) {
+            fail_msg("%s: %s", bodies[k].body, text);
+        }
+        lilac_text_clear(&ptx);
+        text_close(&r);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_operation_has_its_text),
+        cmocka_unit_test(copies_under_one_branch),
         cmocka_unit_test(ptxas_accepts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static mbarrier_operands take_operands(lilac_ptx_emitter *e, const lilac_simt_in
     if (predicated && e->places[i->operands[1]].constant) {
         operands.never = !e->places[i->operands[1]].bits;
     } else if (predicated) {
-        lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+        lilac_ptx_predicate(e, i->operands[1]);
     }
     return operands;
 }

@@ -7,6 +7,20 @@
  *     bulk.commit                        cp.async.bulk.commit_group;
  *     bulk.wait_read {groups = 1}        cp.async.bulk.wait_group.read 1;
  *     fence.proxy_async shared           fence.proxy.async.shared::cta;
+ *
+ * Copies that follow each other under one predicate, and the announcements of their bytes, are under one
+ * branch instead:
+ *
+ *         @!%p bra $L_copies_end_1;
+ *         mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%b], 32768;
+ *         cp.async.bulk.tensor.2d.… [%s], [%m, {%x, %y}], [%b];
+ *     $L_copies_end_1:
+ *         bar.warp.sync 0xffffffff;
+ *
+ * The operands of such a copy are in uniform registers. ptxas computes those of a predicated copy in registers
+ * of the threads and moves each of them, in all warps (a loop with 5 copies: 117 machine instructions, under a
+ * branch 82, which only one warp executes in full). The barrier of the warp makes its lanes converge again, as
+ * instructions with .aligned require.
  */
 #include "emit.h"
 
@@ -29,9 +43,53 @@ static bool guard(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     if (predicate->constant) {
         return predicate->bits != 0;
     }
-    lilac_ptx_guard(e, lilac_ptx_register(e, i->operands[1]), false);
+    lilac_ptx_predicate(e, i->operands[1]);
     return true;
 }
+
+/* ---- copies that one thread starts --------------------------------------------------------- */
+
+static bool starts_copy(uint32_t code) {
+    return code == LILAC_SIMT_OP_CP_BULK_LOAD || code == LILAC_SIMT_OP_CP_BULK_STORE ||
+           code == LILAC_SIMT_OP_CP_BULK_REDUCE || code == LILAC_SIMT_OP_CP_TENSOR_LOAD ||
+           code == LILAC_SIMT_OP_CP_TENSOR_STORE || code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+}
+
+/* The predicate of a copy, or of an announcement of its bytes; 0: it has none, or is none of both. */
+static lilac_simt_value predicate_of(const lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if ((!starts_copy(i->code) && i->code != LILAC_SIMT_OP_MBARRIER_EXPECT) ||
+        i->operand_count < 2 || type_of(e, i->operands[1]) != LILAC_SIMT_I1 ||
+        e->places[i->operands[1]].constant) {
+        return 0;
+    }
+    return i->operands[1];
+}
+
+void lilac_ptx_before_copies(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    const lilac_simt_value predicate = e->branched == 0 ? predicate_of(e, i) : 0;
+    const lilac_simt_instruction *last = NULL;
+    for (const lilac_simt_instruction *at = i; predicate != 0 && predicate_of(e, at) == predicate;
+         at = at->next) {
+        last = at->code != LILAC_SIMT_OP_MBARRIER_EXPECT || last != NULL ? at : NULL;
+    }
+    if (last != NULL) {
+        e->branch = e->labels++;
+        lilac_ptx_guard(e, lilac_ptx_register(e, predicate), true);
+        lilac_ptx_diverging_branch(e, "copies_end", e->branch);
+        e->branched = predicate;
+        e->branch_last = last;
+    }
+}
+
+void lilac_ptx_after_copies(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    if (e->branched != 0 && i == e->branch_last) {
+        lilac_ptx_label(e, "copies_end", e->branch);
+        lilac_ptx_line1(e, "bar.warp.sync", PIECE("0xffffffff"));
+        e->branched = 0;
+    }
+}
+
+/* ---- the instructions ----------------------------------------------------------------------- */
 
 /* "add.noftz.bf16": what a reduction does, and on which elements. */
 static void put_reduction(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {

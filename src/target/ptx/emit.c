@@ -79,6 +79,12 @@ void lilac_ptx_guard(lilac_ptx_emitter *e, lilac_ptx_piece predicate, bool negat
     e->guarded = true;
 }
 
+void lilac_ptx_predicate(lilac_ptx_emitter *e, lilac_simt_value predicate) {
+    if (predicate != e->branched) {
+        lilac_ptx_guard(e, lilac_ptx_register(e, predicate), false);
+    }
+}
+
 void lilac_ptx_finish(lilac_ptx_emitter *e, uint32_t count, const lilac_ptx_piece *operands) {
     for (uint32_t k = 0; k < count; k++) {
         put_bytes(&e->code, k ? ", " : " ", k ? 2 : 1);
@@ -246,8 +252,8 @@ lilac_ptx_piece lilac_ptx_define(lilac_ptx_emitter *e, lilac_simt_value value) {
         return place->text;
     }
     /* the register of an accumulator that a loop carries */
-    if (e->homes != NULL && e->homes[value] != value && e->places[e->homes[value]].text.bytes != NULL &&
-        !e->places[e->homes[value]].constant) {
+    if (e->homes != NULL && e->homes[value] != value &&
+        e->places[e->homes[value]].text.bytes != NULL && !e->places[e->homes[value]].constant) {
         *place = e->places[e->homes[value]];
         return place->text;
     }

@@ -80,7 +80,10 @@ typedef struct lilac_ptx_emitter {
     uint32_t policies;          /* by lilac_simt_evict: a set of the eviction policies in use */
     lilac_ptx_piece zero[2];    /* registers of 32 and 64 bits with the opaque zero, once used */
     bool guarded;               /* a guard was written: the line is already begun */
-    char *names;                /* room for more names */
+    lilac_simt_value branched;  /* the predicate of the branch around what is written; 0: none */
+    const lilac_simt_instruction *branch_last; /* of those under it */
+    uint32_t branch;                           /* the number of its label */
+    char *names;                               /* room for more names */
     size_t names_left;
 
     /* source lines */
@@ -139,6 +142,8 @@ void lilac_ptx_append_unsigned(lilac_ptx_buffer *buffer, uint64_t value);
 
 /* "⇥@p ": the next line's predicate. */
 void lilac_ptx_guard(lilac_ptx_emitter *e, lilac_ptx_piece predicate, bool negate);
+/* The same for a predicate of an instruction, unless the code is under a branch for it. */
+void lilac_ptx_predicate(lilac_ptx_emitter *e, lilac_simt_value predicate);
 /* "⇥mnemonic"; put_string more of the mnemonic, then finish. */
 static inline void lilac_ptx_begin(lilac_ptx_emitter *e, const char *mnemonic) {
     if (e->guarded) {
@@ -257,6 +262,10 @@ void lilac_ptx_f8(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_pack(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_unpack(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_memory(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* Around the instructions of a body: opens a branch in front of copies that one thread starts, and closes
+ * it behind the last of them (bulk.c). */
+void lilac_ptx_before_copies(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+void lilac_ptx_after_copies(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_put_policies(lilac_ptx_emitter *e); /* those in use, to `out` */
 void lilac_ptx_matrix(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* Matrix instructions (matrix.c). */

@@ -322,7 +322,9 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body) {
         }
         e->at = i->location;
         put_origin(e, i->location);
+        lilac_ptx_before_copies(e, i);
         instruction(e, i);
+        lilac_ptx_after_copies(e, i);
         if (i->body_count > 0) { /* the end of a loop is its own, not its last instruction's */
             put_origin(e, i->location);
         }
