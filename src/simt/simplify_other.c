@@ -404,65 +404,80 @@ static lilac_simt_value exact_reciprocal(lilac_simt_builder *b, lilac_simt_value
     return lilac_simt_constant(b, type, sign | reciprocal << mantissa);
 }
 
+/* Sums and differences. nx, ny: the negations that the operands are; NULL: they are none. */
+static lilac_simt_value simplify_float_sum(lilac_simt_builder *b, instruction *like,
+                                           lilac_simt_type type, const instruction *nx,
+                                           const instruction *ny, bool *again) {
+    const lilac_simt_value x = like->operands[0], y = like->operands[1];
+    const bool adds = like->code == LILAC_SIMT_OP_FADD;
+    if (is_number(b, y, type, adds ? -0.0 : 0.0)) {
+        return x;
+    }
+    if (ny != NULL) { /* x ± -y */
+        like->code = adds ? LILAC_SIMT_OP_FSUB : LILAC_SIMT_OP_FADD;
+        like->operands[1] = ny->operands[0];
+        *again = true;
+    } else if (adds && nx != NULL) { /* -x + y */
+        like->code = LILAC_SIMT_OP_FSUB;
+        like->operands[0] = y;
+        like->operands[1] = nx->operands[0];
+        *again = true;
+    }
+    return 0;
+}
+
+static lilac_simt_value simplify_float_product(lilac_simt_builder *b, instruction *like,
+                                               lilac_simt_type type, const instruction *nx,
+                                               const instruction *ny, bool *again) {
+    const lilac_simt_value x = like->operands[0], y = like->operands[1];
+    if (is_number(b, y, type, 1.0)) {
+        return x;
+    }
+    if (is_number(b, y, type, -1.0)) {
+        return lilac_simt_op1(b, LILAC_SIMT_OP_FNEG, type, x);
+    }
+    if (nx != NULL && ny != NULL) {
+        like->operands[0] = nx->operands[0];
+        like->operands[1] = ny->operands[0];
+        *again = true;
+    }
+    return 0;
+}
+
+static lilac_simt_value simplify_float_quotient(lilac_simt_builder *b, instruction *like,
+                                                lilac_simt_type type, bool *again) {
+    const lilac_simt_value x = like->operands[0], y = like->operands[1];
+    if (is_number(b, y, type, 1.0)) {
+        return x;
+    }
+    const lilac_simt_value reciprocal =
+        type == LILAC_SIMT_F32 || type == LILAC_SIMT_F64 ? exact_reciprocal(b, y, type) : 0;
+    if (reciprocal != 0) {
+        like->code = LILAC_SIMT_OP_FMUL;
+        like->flags = 0;
+        like->operands[1] = reciprocal;
+        *again = true;
+    }
+    return 0;
+}
+
 static lilac_simt_value simplify_float(lilac_simt_builder *b, instruction *like,
                                        lilac_simt_type type, bool *again) {
-    lilac_simt_value x = like->operands[0];
-    lilac_simt_value y = like->operand_count > 1 ? like->operands[1] : 0;
+    const lilac_simt_value x = like->operands[0];
     const instruction *nx = negation(b, x);
-    const instruction *ny = y != 0 ? negation(b, y) : NULL;
-    lilac_simt_value reciprocal;
+    const instruction *ny = like->operand_count > 1 ? negation(b, like->operands[1]) : NULL;
     if ((like->flags & (LILAC_SIMT_FTZ | LILAC_SIMT_SATURATE)) ||
         like->detail != LILAC_ROUND_NEAREST_EVEN) { /* rounded down, 0 + -0 is -0 */
         return 0;
     }
     switch (like->code) {
     case LILAC_SIMT_OP_FADD:
-        if (is_number(b, y, type, -0.0)) {
-            return x;
-        }
-        if (ny != NULL || nx != NULL) {
-            like->code = LILAC_SIMT_OP_FSUB;
-            like->operands[0] = ny != NULL ? x : y;
-            like->operands[1] = ny != NULL ? ny->operands[0] : nx->operands[0];
-            *again = true;
-        }
-        return 0;
     case LILAC_SIMT_OP_FSUB:
-        if (is_number(b, y, type, 0.0)) {
-            return x;
-        }
-        if (ny != NULL) {
-            like->code = LILAC_SIMT_OP_FADD;
-            like->operands[1] = ny->operands[0];
-            *again = true;
-        }
-        return 0;
+        return simplify_float_sum(b, like, type, nx, ny, again);
     case LILAC_SIMT_OP_FMUL:
-        if (is_number(b, y, type, 1.0)) {
-            return x;
-        }
-        if (is_number(b, y, type, -1.0)) {
-            return lilac_simt_op1(b, LILAC_SIMT_OP_FNEG, type, x);
-        }
-        if (nx != NULL && ny != NULL) {
-            like->operands[0] = nx->operands[0];
-            like->operands[1] = ny->operands[0];
-            *again = true;
-        }
-        return 0;
+        return simplify_float_product(b, like, type, nx, ny, again);
     case LILAC_SIMT_OP_FDIV:
-        if (is_number(b, y, type, 1.0)) {
-            return x;
-        }
-        reciprocal =
-            type == LILAC_SIMT_F32 || type == LILAC_SIMT_F64 ? exact_reciprocal(b, y, type) : 0;
-        if (reciprocal != 0) {
-            like->code = LILAC_SIMT_OP_FMUL;
-            like->flags = 0;
-            like->operands[1] = reciprocal;
-            *again = true;
-        }
-        return 0;
+        return simplify_float_quotient(b, like, type, again);
     case LILAC_SIMT_OP_FNEG:
         return nx != NULL ? nx->operands[0] : 0;
     case LILAC_SIMT_OP_FABS:
