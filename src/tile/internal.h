@@ -216,13 +216,16 @@ void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *att
 void tile_print_dictionary(tile_printer *printer, const char *before,
                            const lilac_tile_attributes *attributes, const char *const *hidden);
 void tile_print_location(tile_printer *printer, lilac_location location);
+/* The definitions of all locations that were printed. */
+void tile_print_location_definitions(tile_printer *printer);
+void tile_print_symbol(lilac_text *out, lilac_name name);
 /* " {" newline, the blocks, "}". The last operation of a block is left out when it is an
  * scf.yield of nothing and `implicit` says so. */
 void tile_print_region(tile_printer *printer, const lilac_tile_region *region, bool entry_label,
                        bool implicit);
 void tile_print_indent(tile_printer *printer);
 void tile_print_block_name(tile_printer *printer, const lilac_tile_block *block);
-void tile_print_custom(tile_printer *printer, const lilac_tile_op *op); /* control.c */
+void tile_print_custom(tile_printer *printer, const lilac_tile_op *op); /* custom_assembly.c */
 void tile_print_warp_specialize(tile_printer *printer, const lilac_tile_op *op);
 /* Has ttg.warp_specialize the parts that its custom form writes? */
 bool tile_fits_warp_specialize(const lilac_tile_op *op);
