@@ -375,7 +375,7 @@ lilac_tile_block *tile_use_label(tile_reader *reader, lilac_name name, lilac_pos
 bool tile_read_op(tile_reader *reader, lilac_tile_block *block, tile_result_names *names);
 /* Gives the names to the results of `op`; with NULL, to values that are known to be wrong. */
 bool tile_define_results(tile_reader *reader, const tile_result_names *names, lilac_tile_op *op);
-bool tile_read_custom(tile_reader *reader, tile_draft *draft); /* control.c */
+bool tile_read_custom(tile_reader *reader, tile_draft *draft); /* custom_assembly.c */
 bool tile_read_warp_specialize(tile_reader *reader, tile_draft *draft);
 bool tile_read_format(tile_reader *reader, tile_draft *draft);
 
