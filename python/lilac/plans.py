@@ -116,7 +116,7 @@ class Plan(_Data):
     element_bits: int
     device: str
     through: str
-    """The way that was asked for."""
+    """The strategy that was asked for."""
     scratch: int
     """The bytes of shared memory that it was allowed; 0: a quarter of what a block can have."""
     kind: str

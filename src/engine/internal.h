@@ -46,13 +46,17 @@ lilac_tile_op *lilac_engine_make_constant(lilac_tile_module *module, lilac_tile_
 bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, const lilac_range *ranges,
                          lilac_tile_op *made[4], uint32_t *count);
 
-/* ---- ranges.c ---------------------------------------------------------------------------- */
+/* ---- range_arith.c ----------------------------------------------------------------------- */
 
+/* The width of the integers of a value of this type, in which they have ranges; 0: it has none. */
+uint32_t lilac_range_bits(const lilac_tile_type *type);
 /* The range of all integers of `bits` bits; 0: not an integer, every range includes its values. */
 lilac_range lilac_range_of_bits(uint32_t bits);
 /* Sets the ranges of the results of an operation without regions from those of its operands. Ranges
  * are in an array by value id. */
 void lilac_range_note(lilac_range *ranges, const lilac_tile_op *op);
+
+/* ---- ranges.c ---------------------------------------------------------------------------- */
 
 /* Ranges where a walk in program order is. Conditions narrow them up to the end of a block. */
 typedef struct lilac_range_change {

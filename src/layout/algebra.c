@@ -219,16 +219,15 @@ bool lilac_layout_pseudoinvert(lilac_layout *result, const lilac_layout *layout,
     return true;
 }
 
-bool lilac_layout_invert_compose(lilac_layout *result, const lilac_layout *a, const lilac_layout *b,
-                                 lilac_reason *why) {
+/* Adds where the outputs of a are in b. Refused where they are not the same. */
+static bool match_outputs(bit_fields *fields, const lilac_layout *a, const lilac_layout *b,
+                          lilac_reason *why) {
     if (a->out_count != b->out_count) {
         return lilac_layout_refuse(why, "the layouts have %u and %u outputs", a->out_count,
                                    b->out_count);
     }
-    uint8_t b_out[LILAC_LAYOUT_MAX_DIMS], b_in[LILAC_LAYOUT_MAX_DIMS];
+    uint8_t b_out[LILAC_LAYOUT_MAX_DIMS];
     dim_starts(b_out, b->out, b->out_count);
-    dim_starts(b_in, b->in, b->in_count);
-    bit_fields fields = {.in_place = true};
     uint32_t from = 0;
     for (uint32_t i = 0; i < a->out_count; i++) {
         int j = find_dim(b->out, b->out_count, &a->out[i]);
@@ -240,49 +239,61 @@ bool lilac_layout_invert_compose(lilac_layout *result, const lilac_layout *a, co
             return lilac_layout_refuse(why, "output '%s' has %u bits here and %u there",
                                        a->out[i].name, a->out[i].bits, b->out[j].bits);
         }
-        add_field(&fields, from, b_out[j], a->out[i].bits);
+        add_field(fields, from, b_out[j], a->out[i].bits);
         from += a->out[i].bits;
     }
-    lilac_f2_echelon echelon;
-    lilac_layout_reduce(&echelon, b);
-    if (echelon.rank != b->out_bits) {
-        return refuse_not_onto(b, &echelon, why);
-    }
+    return true;
+}
 
+/* The inputs of b for each input bit of a. `echelon`: the elimination of b, which is surjective. */
+static void solve_columns(uint64_t *columns, const lilac_layout *a, const lilac_layout *b,
+                          const bit_fields *fields, const lilac_f2_echelon *echelon) {
     uint64_t preimage[LILAC_LAYOUT_MAX_BITS]; /* of each output bit */
-    for (uint32_t i = 0; i < echelon.rank; i++) {
-        preimage[echelon.pivot[i]] = echelon.combination[i];
+    uint8_t b_in[LILAC_LAYOUT_MAX_DIMS];
+    dim_starts(b_in, b->in, b->in_count);
+    for (uint32_t i = 0; i < echelon->rank; i++) {
+        preimage[echelon->pivot[i]] = echelon->combination[i];
     }
-
-    uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     uint32_t at = 0;
     for (uint32_t i = 0; i < a->in_count; i++) {
         uint32_t bits = a->in[i].bits, start = at;
         int j = find_dim(b->in, b->in_count, &a->in[i]);
         bool same = j >= 0 && b->in[j].bits == bits;
         for (uint32_t k = 0; k < bits; k++, at++) {
-            uint64_t column = move_fields(&fields, a->columns[at]), sum = 0;
+            uint64_t column = move_fields(fields, a->columns[at]), sum = 0;
             same = same && column == b->columns[b_in[j] + k];
             for (; column != 0; column &= column - 1) {
                 sum ^= preimage[lowest_bit(column)];
             }
             columns[at] = sum;
         }
-        /* Where both sides agree on a whole input, staying put is a solution too, and the one that
-         * moves nothing. */
+        /* Where both sides agree on a whole input, its own bits are a solution too, and the one
+         * that moves nothing. */
         for (uint32_t k = 0; same && k < bits; k++) {
             columns[start + k] = UINT64_C(1) << (b_in[j] + k);
         }
     }
+}
 
+bool lilac_layout_invert_compose(lilac_layout *result, const lilac_layout *a, const lilac_layout *b,
+                                 lilac_reason *why) {
+    bit_fields fields = {.in_place = true};
+    lilac_f2_echelon echelon;
     lilac_layout made;
+    if (!match_outputs(&fields, a, b, why)) {
+        return false;
+    }
+    lilac_layout_reduce(&echelon, b);
+    if (echelon.rank != b->out_bits) {
+        return refuse_not_onto(b, &echelon, why);
+    }
+    solve_columns(made.columns, a, b, &fields, &echelon);
     made.in_count = a->in_count;
     made.in_bits = a->in_bits;
     made.out_count = b->in_count;
     made.out_bits = b->in_bits;
     memcpy(made.in, a->in, a->in_count * sizeof a->in[0]);
     memcpy(made.out, b->in, b->in_count * sizeof b->in[0]);
-    memcpy(made.columns, columns, a->in_bits * sizeof columns[0]);
     lilac_layout_copy(result, &made);
     return true;
 }

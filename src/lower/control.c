@@ -1,242 +1,16 @@
-/* Loops, conditionals and assertions.
+/* Loops, conditionals and assertions. carried_values.c has the values that they carry.
  *
- * A carried memory descriptor becomes its address (memory/descriptor.h), a token nothing. A carried
- * tensor becomes one SIMT value for each distinct register. A tensor of narrow elements may
- * be carried as packed words, and pointers that advance by one step everywhere are carried as their
- * distinct bases. Conditions are scalars that all threads share; conditions that differ between
- * threads, in the regions of single elements, are lowered by map_elementwise.c. */
+ * Conditions are scalars that all threads share; conditions that differ between threads, in the
+ * regions of single elements, are lowered by map_elementwise.c. */
 #include "control.h"
+#include "carried_values.h"
 #include "coordinates.h"
 #include "memory/descriptor.h"
 #include "operations.h"
-#include "pack_words.h"
 
 #include <lilac/tile_loops.h>
 
-#include <string.h>
-
-/* ---- loop-carried values ----------------------------------------------------------------- */
-
-/* How one tile value crosses the edge of a loop or leaves a region. By default each distinct
- * register is one SIMT value.
- *
- * A tensor of pointers or offsets that only advances by uniform steps keeps its constant offsets
- * and is carried as its distinct bases, usually one:
- *
- *   p = splat(x) + range;  for … { load p;  p += splat(step) }
- *
- * Elements of 8 and 16 bits that are loaded, stored or converted to another layout are carried as
- * packed words, as are elements of 8 bits that products read from registers. Otherwise each
- * iteration would unpack and pack the same words. */
-typedef struct carried_value {
-    bool is_reference; /* a memory descriptor or token; the other fields are those of registers */
-    bool by_base, packed;
-    uint32_t width;         /* SIMT values */
-    lilac_simt_type type;   /* of each */
-    uint32_t count;         /* distinct registers */
-    uint32_t *registers;    /* their numbers */
-    uint32_t *places;       /* for each register of the tensor: the index of its distinct one */
-    const int64_t *offsets; /* if by_base */
-    int64_t offset_low, offset_high;
-} carried_value;
-
-static const bool moves_words[LILAC_TILE_OP_COUNT] = {
-#define PACKED(code) [LILAC_TILE_OP_##code] = true,
-#include <lilac/operations.def>
-};
-
-static bool travels_in_words(const lilac_tile_op *op) {
-    return op != NULL && moves_words[op->code];
-}
-
-/* Is the value an operand of a product in registers, perhaps transposed? */
-static bool is_multiplied(const lilac_tile_value *value) {
-    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
-        const lilac_tile_op *op = use->op;
-        if (op->code == LILAC_TILE_OP_TT_TRANS
-                ? is_multiplied(&op->results[0])
-                : op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && use->index == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Is the value carried as packed words? `inside`: the value in the region, `next`: a value
- * that is passed to it. */
-static bool is_carried_packed(const lilac_tile_value *inside, const lilac_tile_value *next) {
-    uint32_t bits = lilac_tile_element_bits(inside->type);
-    if (!lilac_tile_is_tensor(inside->type) || (bits != 8 && bits != 16)) {
-        return false;
-    }
-    bool wanted = travels_in_words(next->op) || (bits == 8 && is_multiplied(inside));
-    for (const lilac_tile_use *use = inside->uses; use != NULL && !wanted; use = use->next) {
-        wanted = travels_in_words(use->op);
-    }
-    return wanted;
-}
-
-/* Plans to carry each canonical register. */
-static void carry_registers(lilac_lowering *l, const lilac_lower_value *like, bool packed,
-                            carried_value *c) {
-    memset(c, 0, sizeof *c);
-    c->registers = lilac_arena_array(l->arena, uint32_t, like->count);
-    c->places = lilac_arena_array(l->arena, uint32_t, like->count);
-    for (uint32_t r = 0; r < like->count; r++) {
-        uint32_t same = like->view == NULL ? r : like->view->canonical[r];
-        if (same == r) {
-            c->registers[c->count] = r;
-            c->places[r] = c->count++;
-        } else {
-            c->places[r] = c->places[same];
-        }
-    }
-    c->packed = packed;
-    c->type = packed ? LILAC_SIMT_I32 : like->simt;
-    c->width =
-        packed ? lilac_plan_words(log2_of(c->count), lilac_simt_type_bits(like->simt)) : c->count;
-}
-
-/* Plans to carry a value. */
-static void carry_value(lilac_lowering *l, const lilac_lower_value *like, bool packed,
-                        carried_value *c) {
-    if (like->kind == LILAC_LOWER_REGISTERS) {
-        carry_registers(l, like, packed, c);
-        return;
-    }
-    memset(c, 0, sizeof *c);
-    c->is_reference = true;
-    c->type = LILAC_SIMT_I32;
-    c->width = lilac_lower_carried_width(l, like);
-}
-
-/* Defines a value's registers from the carried values from `first` on. */
-static void receive(lilac_lowering *l, const carried_value *c, lilac_lower_value *value,
-                    lilac_simt_value first) {
-    if (c->is_reference) {
-        lilac_lower_receive_memory(l, value, first, first + 1);
-        return;
-    }
-    lilac_simt_value *registers = NULL;
-    if (c->packed) {
-        lilac_lower_words words = {.register_bits = log2_of(c->count),
-                                   .element_bits = lilac_simt_type_bits(value->simt),
-                                   .count = c->width};
-        words.list = lilac_arena_array(l->arena, lilac_simt_value, c->width);
-        registers = lilac_arena_array(l->arena, lilac_simt_value, c->count);
-        for (uint32_t i = 0; i < c->width; i++) {
-            words.list[i] = first + i;
-        }
-        lilac_lower_unpack_words(&l->builder, value->simt, &words, registers);
-    }
-    for (uint32_t r = 0; r < value->count; r++) {
-        value->base[r] = registers != NULL ? registers[c->places[r]] : first + c->places[r];
-    }
-    if (c->by_base) {
-        value->offsets = c->offsets;
-        value->offset_low = c->offset_low;
-        value->offset_high = c->offset_high;
-        value->exact = false;
-    }
-}
-
-/* Writes the SIMT values that represent a carried value into the list. */
-static bool send(lilac_lowering *l, const carried_value *c, const lilac_lower_value *value,
-                 const lilac_lower_value *like, lilac_simt_value *list) {
-    if (c->is_reference) {
-        lilac_lower_send_memory(l, value, like, list);
-        return true;
-    }
-    const uint32_t *source;
-    if (!lilac_lower_align(l, value, like->view, &source)) {
-        return false;
-    }
-    lilac_simt_value *registers =
-        c->packed ? lilac_arena_array(l->arena, lilac_simt_value, c->count) : list;
-    for (uint32_t i = 0; i < c->count; i++) {
-        uint32_t r = lilac_lower_index(value, source, c->registers[i]);
-        registers[i] = c->by_base ? value->base[r] : lilac_lower_get(l, value, r);
-    }
-    if (c->packed) {
-        lilac_lower_words words;
-        lilac_lower_pack_words(&l->builder, l->arena, like->simt, log2_of(c->count),
-                               lilac_simt_type_bits(like->simt), registers, &words);
-        memcpy(list, words.list, c->width * sizeof *list);
-    }
-    for (uint32_t r = 0; c->by_base && r < like->count; r++) {
-        if (value->offsets == NULL || value->offsets[r] != c->offsets[r] ||
-            value->base[r] != list[c->places[r]]) {
-            return lilac_lower_unsupported(
-                l, "a loop-carried pointer does not keep the constant offsets of its "
-                   "initial value");
-        }
-    }
-    return true;
-}
-
-/* All tile values that cross one edge. */
-typedef struct loop_values {
-    uint32_t count; /* tile values */
-    carried_value *plans;
-    uint32_t width;
-    lilac_simt_value *values;
-    lilac_simt_type *types;
-} loop_values;
-
-/* Allocates the SIMT values and fills in their types, from the plans of the tile values. */
-static void fill_types(lilac_lowering *l, loop_values *b) {
-    b->width = 0;
-    for (uint32_t i = 0; i < b->count; i++) {
-        b->width += b->plans[i].width;
-    }
-    b->values = lilac_arena_array(l->arena, lilac_simt_value, b->width);
-    b->types = lilac_arena_array(l->arena, lilac_simt_type, b->width);
-    for (uint32_t i = 0, at = 0; i < b->count; i++) {
-        for (uint32_t k = 0; k < b->plans[i].width; k++) {
-            b->types[at++] = b->plans[i].type;
-        }
-    }
-}
-
-/* Plans the edge to the values `like` of the tile values `tiles`. The edge passes the operands of
- * `next` from number `first` on. */
-static loop_values make_loop_values(lilac_lowering *l, uint32_t count,
-                                    lilac_lower_value *const *like, lilac_tile_value *const *tiles,
-                                    const lilac_tile_op *next, uint32_t first) {
-    loop_values b = {.count = count};
-    b.plans = lilac_arena_array(l->arena, carried_value, count);
-    for (uint32_t i = 0; i < count; i++) {
-        bool sends = next != NULL && first + i < next->operand_count;
-        carry_value(l, like[i],
-                    sends && is_carried_packed(tiles[i], next->operands[first + i].value),
-                    &b.plans[i]);
-    }
-    fill_types(l, &b);
-    return b;
-}
-
-/* Passes the operands of `op` from number `first` on. */
-static bool send_all(lilac_lowering *l, loop_values *b, const lilac_tile_op *op, uint32_t first,
-                     lilac_lower_value *const *like) {
-    if (op->operand_count != first + b->count) {
-        return lilac_lower_unsupported(l, "it has %u operands; expected %u", op->operand_count,
-                                       first + b->count);
-    }
-    for (uint32_t i = 0, at = 0; i < b->count; at += b->plans[i++].width) {
-        const lilac_lower_value *value = lilac_lower_operand(l, op, first + i);
-        if (!send(l, &b->plans[i], value, like[i], b->values + at)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void receive_all(lilac_lowering *l, const loop_values *b, lilac_lower_value *const *values,
-                        lilac_simt_value first) {
-    for (uint32_t i = 0, at = 0; i < b->count; at += b->plans[i++].width) {
-        receive(l, &b->plans[i], values[i], first + at);
-    }
-}
+/* ---- values, blocks ----------------------------------------------------------------------- */
 
 static lilac_lower_value *define_passed(lilac_lowering *l, const lilac_tile_value *tile) {
     bool is_reference =
@@ -334,7 +108,8 @@ static void plan_carried(lilac_lowering *l, const lilac_tile_block *block, uint3
         end != NULL && index < end->operand_count ? end->operands[index].value : NULL;
     bool by_base =
         next != NULL && keeps_parts(init, inside->view) && only_advances(block, argument, next);
-    carry_value(l, inside, next != NULL && !by_base && is_carried_packed(argument, next), c);
+    lilac_lower_carry_value(
+        l, inside, next != NULL && !by_base && lilac_lower_is_carried_packed(argument, next), c);
     if (!by_base) {
         return;
     }
@@ -404,7 +179,7 @@ static bool lower_for_body(lilac_lowering *l, const lilac_tile_block *block, loo
         return lilac_lower_unsupported(l, "the region yields %u values; the loop carries %u",
                                        end->operand_count, b->count);
     }
-    return send_all(l, b, end, 0, arguments);
+    return lilac_lower_loop_values_send(l, b, end, 0, arguments);
 }
 
 /* Defines the results of the loop from the SIMT values from `first` on. */
@@ -419,7 +194,7 @@ static bool define_for_results(lilac_lowering *l, const lilac_tile_op *op, const
             return lilac_lower_unsupported(
                 l, "result %u has another layout than the region's argument %u", i, i + 1);
         }
-        receive(l, &b->plans[i], result, first + at);
+        lilac_lower_receive_value(l, &b->plans[i], result, first + at);
     }
     return true;
 }
@@ -444,8 +219,8 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
         plan_carried(l, block, i, lilac_lower_operand(l, op, first_init + i), inside[i + 1],
                      &b.plans[i]);
     }
-    fill_types(l, &b);
-    if (!send_all(l, &b, op, first_init, inside + 1)) {
+    lilac_lower_loop_values_fill(l, &b);
+    if (!lilac_lower_loop_values_send(l, &b, op, first_init, inside + 1)) {
         return false;
     }
     lilac_simt_value variable;
@@ -454,7 +229,7 @@ static bool lower_for(lilac_lowering *l, const lilac_tile_op *op) {
                                                          stride, b.width, b.values, &variable);
     loop->detail = lilac_tile_keeps_invariants(op) ? LILAC_SIMT_KEEP_INVARIANTS : 0;
     define_counter(l, lower, upper, variable, inside[0]);
-    receive_all(l, &b, inside + 1, variable + 1);
+    lilac_lower_loop_values_receive(l, &b, inside + 1, variable + 1);
     if (!lower_for_body(l, block, &b, inside + 1)) {
         return false;
     }
@@ -474,7 +249,7 @@ static bool lower_side(lilac_lowering *l, const lilac_tile_op *op, uint32_t side
     }
     const lilac_tile_block *block = only_block(l, region, 0);
     const lilac_tile_op *end = block == NULL ? NULL : lilac_lower_block(l, block);
-    return end != NULL && send_all(l, values, end, 0, results);
+    return end != NULL && lilac_lower_loop_values_send(l, values, end, 0, results);
 }
 
 static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
@@ -488,8 +263,8 @@ static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
         tiles[i] = &op->results[i];
     }
     const lilac_tile_block *then = op->regions[0]->first;
-    loop_values values =
-        make_loop_values(l, op->result_count, results, tiles, then != NULL ? then->last : NULL, 0);
+    loop_values values = lilac_lower_loop_values_make(l, op->result_count, results, tiles,
+                                                      then != NULL ? then->last : NULL, 0);
     lilac_simt_instruction *branch =
         lilac_simt_if_begin(&l->builder, lilac_lower_get(l, lilac_lower_operand(l, op, 0), 0),
                             values.width, values.types);
@@ -503,7 +278,7 @@ static bool lower_if(lilac_lowering *l, const lilac_tile_op *op) {
     }
     l->op = op;
     lilac_simt_value first = lilac_simt_if_end(&l->builder, branch, values.values);
-    receive_all(l, &values, results, first);
+    lilac_lower_loop_values_receive(l, &values, results, first);
     return true;
 }
 
@@ -529,16 +304,18 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
                 l, "result %u has another layout than argument %u of the second region", i, i);
         }
     }
-    loop_values inits = make_loop_values(l, carried, first, before->arguments, after->last, 0);
-    loop_values out = make_loop_values(l, passed, results, after->arguments, before->last, 1);
-    if (!send_all(l, &inits, op, 0, first)) {
+    loop_values inits =
+        lilac_lower_loop_values_make(l, carried, first, before->arguments, after->last, 0);
+    loop_values out =
+        lilac_lower_loop_values_make(l, passed, results, after->arguments, before->last, 1);
+    if (!lilac_lower_loop_values_send(l, &inits, op, 0, first)) {
         return false;
     }
     lilac_simt_value arguments;
     lilac_simt_instruction *loop = lilac_simt_while_begin(&l->builder, inits.width, inits.values,
                                                           out.width, out.types, &arguments);
     loop->detail = lilac_tile_keeps_invariants(op) ? LILAC_SIMT_KEEP_INVARIANTS : 0;
-    receive_all(l, &inits, first, arguments);
+    lilac_lower_loop_values_receive(l, &inits, first, arguments);
     const lilac_tile_op *end = lilac_lower_block(l, before);
     if (end == NULL) {
         return false;
@@ -548,18 +325,18 @@ static bool lower_while(lilac_lowering *l, const lilac_tile_op *op) {
                                        "the first region of scf.while must end with scf.condition");
     }
     lilac_simt_value condition = lilac_lower_get(l, lilac_lower_operand(l, end, 0), 0);
-    if (!send_all(l, &out, end, 1, results)) {
+    if (!lilac_lower_loop_values_send(l, &out, end, 1, results)) {
         return false;
     }
     lilac_simt_while_condition(&l->builder, loop, condition, out.values, &arguments);
-    receive_all(l, &out, second, arguments);
+    lilac_lower_loop_values_receive(l, &out, second, arguments);
     end = lilac_lower_block(l, after);
-    if (end == NULL || !send_all(l, &inits, end, 0, first)) {
+    if (end == NULL || !lilac_lower_loop_values_send(l, &inits, end, 0, first)) {
         return false;
     }
     l->op = op;
     lilac_simt_value values = lilac_simt_while_end(&l->builder, loop, inits.values);
-    receive_all(l, &out, results, values);
+    lilac_lower_loop_values_receive(l, &out, results, values);
     return true;
 }
 

@@ -3,7 +3,8 @@
  *   simplify_integer.c   sums, products, shifts, divisions, extremes
  *   simplify_bits.c      and, or, xor
  *   simplify_width.c     widening, narrowing, packing; addresses
- *   simplify_other.c     comparisons, selections, floats */
+ *   simplify_float.c     sums, products, quotients, negations of floats
+ *   simplify_other.c     comparisons, selections */
 #ifndef LILAC_SIMT_SIMPLIFY_H
 #define LILAC_SIMT_SIMPLIFY_H
 
@@ -42,6 +43,9 @@ lilac_simt_value lilac_simt_simplify_bits(lilac_simt_builder *b, lilac_simt_inst
                                           lilac_simt_type type, bool *again);
 lilac_simt_value lilac_simt_simplify_width(lilac_simt_builder *b, lilac_simt_instruction *like,
                                            lilac_simt_type type, bool *again);
+lilac_simt_value lilac_simt_simplify_float(lilac_simt_builder *b, lilac_simt_instruction *like,
+                                           lilac_simt_type type, bool *again);
+/* Calls lilac_simt_simplify_float for floats. */
 lilac_simt_value lilac_simt_simplify_other(lilac_simt_builder *b, lilac_simt_instruction *like,
                                            lilac_simt_type type, bool *again);
 /* Is value = *rest ^ *c for a constant c (a sum of numbers with no common bit counts)? */

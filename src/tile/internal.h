@@ -216,13 +216,16 @@ void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *att
 void tile_print_dictionary(tile_printer *printer, const char *before,
                            const lilac_tile_attributes *attributes, const char *const *hidden);
 void tile_print_location(tile_printer *printer, lilac_location location);
+/* The definitions of all locations that were printed. */
+void tile_print_location_definitions(tile_printer *printer);
+void tile_print_symbol(lilac_text *out, lilac_name name);
 /* " {" newline, the blocks, "}". The last operation of a block is left out when it is an
  * scf.yield of nothing and `implicit` says so. */
 void tile_print_region(tile_printer *printer, const lilac_tile_region *region, bool entry_label,
                        bool implicit);
 void tile_print_indent(tile_printer *printer);
 void tile_print_block_name(tile_printer *printer, const lilac_tile_block *block);
-void tile_print_custom(tile_printer *printer, const lilac_tile_op *op); /* control.c */
+void tile_print_custom(tile_printer *printer, const lilac_tile_op *op); /* custom_assembly.c */
 void tile_print_warp_specialize(tile_printer *printer, const lilac_tile_op *op);
 /* Has ttg.warp_specialize the parts that its custom form writes? */
 bool tile_fits_warp_specialize(const lilac_tile_op *op);
@@ -372,7 +375,7 @@ lilac_tile_block *tile_use_label(tile_reader *reader, lilac_name name, lilac_pos
 bool tile_read_op(tile_reader *reader, lilac_tile_block *block, tile_result_names *names);
 /* Gives the names to the results of `op`; with NULL, to values that are known to be wrong. */
 bool tile_define_results(tile_reader *reader, const tile_result_names *names, lilac_tile_op *op);
-bool tile_read_custom(tile_reader *reader, tile_draft *draft); /* control.c */
+bool tile_read_custom(tile_reader *reader, tile_draft *draft); /* custom_assembly.c */
 bool tile_read_warp_specialize(tile_reader *reader, tile_draft *draft);
 bool tile_read_format(tile_reader *reader, tile_draft *draft);
 

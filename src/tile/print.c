@@ -1,10 +1,6 @@
 /* The printer: MLIR's custom assembly, spelled as MLIR spells it. Operations print by their format
- * (read_format.c's counterpart is print_format.c), some by hand (control.c), reductions and what
- * does not have the shape that its custom form needs in generic form.
- *
- * With locations, each distinct one is numbered at its first use and defined behind the module, as
- * MLIR does for most: loc(#loc3) … #loc3 = loc("kernels.py":17:16).
- */
+ * (read_format.c's counterpart is print_format.c), some by hand (custom_assembly.c), reductions and what
+ * does not have the shape that its custom form needs in generic form. */
 #include "internal.h"
 
 #include <string.h>
@@ -62,338 +58,6 @@ void tile_print_result_types(tile_printer *printer, const lilac_tile_op *op) {
     if (op->result_count != 1) {
         lilac_text_char(printer->out, ')');
     }
-}
-
-/* ---- attributes ------------------------------------------------------------------------- */
-
-static void print_name(lilac_text *out, lilac_name name) {
-    bool bare =
-        (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z') || name[0] == '_';
-    for (const char *at = name; *at; at++) {
-        bare &= (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
-                (*at >= '0' && *at <= '9') || *at == '_' || *at == '.' || *at == '$';
-    }
-    if (!bare) {
-        lilac_text_char(out, '"');
-    }
-    lilac_text_puts(out, name);
-    if (!bare) {
-        lilac_text_char(out, '"');
-    }
-}
-
-static void print_symbol(lilac_text *out, lilac_name name) {
-    lilac_text_char(out, '@');
-    print_name(out, name);
-}
-
-/* The bits of one element of a scalar type. */
-static void print_bits(lilac_text *out, lilac_scalar scalar, int64_t bits) {
-    if (scalar == LILAC_I1) {
-        lilac_text_puts(out, bits & 1 ? "true" : "false");
-    } else if (lilac_scalar_is_float(scalar)) {
-        tile_print_float(out, scalar, (uint64_t)bits);
-    } else if (lilac_scalar_bits(scalar) >= 64) {
-        lilac_text_signed(out, bits);
-    } else {
-        lilac_text_signed(out, lilac_scalar_signed(scalar, (uint64_t)bits));
-    }
-}
-
-/* Nested lists in the shape of the tensor; returns the elements printed. */
-static uint32_t print_lists(lilac_text *out, const lilac_tile_attribute *dense, uint32_t dimension,
-                            uint32_t at) {
-    const lilac_tile_type *type = dense->type;
-    if (dimension == type->rank) {
-        print_bits(out, type->scalar, dense->integers[at]);
-        return at + 1;
-    }
-    lilac_text_char(out, '[');
-    for (int64_t i = 0; i < type->shape[dimension]; i++) {
-        if (i) {
-            lilac_text_puts(out, ", ");
-        }
-        at = print_lists(out, dense, dimension + 1, at);
-    }
-    lilac_text_char(out, ']');
-    return at;
-}
-
-static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, bool elide);
-
-static void print_attribute(lilac_text *out, const lilac_tile_attribute *attribute) {
-    print_name(out, attribute->name);
-    if (attribute->kind == LILAC_TILE_ATTR_UNIT) {
-        return;
-    }
-    lilac_text_puts(out, " = ");
-    print_value(out, attribute, true);
-}
-
-/* A number and its type; `elide`: no type where MLIR supposes it, i64 and f64. */
-static void print_number(lilac_text *out, const lilac_tile_attribute *attribute, bool elide) {
-    lilac_scalar scalar = attribute->type->scalar;
-    print_bits(out, scalar, attribute->integer);
-    if (scalar == LILAC_I1 || (elide && (scalar == LILAC_I64 || scalar == LILAC_F64))) {
-        return;
-    }
-    lilac_text_puts(out, " : ");
-    lilac_tile_print_type(out, attribute->type);
-}
-
-static void print_types(lilac_text *out, const lilac_tile_attribute *types, bool parentheses) {
-    if (parentheses) {
-        lilac_text_char(out, '(');
-    }
-    for (uint32_t i = 0; i < types->count; i++) {
-        if (i) {
-            lilac_text_puts(out, ", ");
-        }
-        lilac_tile_print_type(out, types->elements[i].type);
-    }
-    if (parentheses) {
-        lilac_text_char(out, ')');
-    }
-}
-
-/* "array<i32: 1, 2>" */
-static void print_integers(lilac_text *out, const lilac_tile_attribute *attribute) {
-    lilac_text_puts(out, "array<");
-    lilac_tile_print_type(out, attribute->type);
-    for (uint32_t i = 0; i < attribute->count; i++) {
-        lilac_text_puts(out, i ? ", " : ": ");
-        print_bits(out, attribute->type->scalar, attribute->integers[i]);
-    }
-    lilac_text_char(out, '>');
-}
-
-/* "dense<1> : tensor<4xi32>" */
-static void print_dense(lilac_text *out, const lilac_tile_attribute *attribute) {
-    lilac_text_puts(out, "dense<");
-    if (attribute->count == 1) {
-        print_bits(out, attribute->type->scalar, attribute->integers[0]);
-    } else {
-        print_lists(out, attribute, 0, 0);
-    }
-    lilac_text_puts(out, "> : ");
-    lilac_tile_print_type(out, attribute->type);
-}
-
-static void print_value(lilac_text *out, const lilac_tile_attribute *attribute, bool elide) {
-    switch (attribute->kind) {
-    case LILAC_TILE_ATTR_UNIT:
-        lilac_text_puts(out, "unit");
-        return;
-    case LILAC_TILE_ATTR_BOOL:
-    case LILAC_TILE_ATTR_INTEGER:
-    case LILAC_TILE_ATTR_FLOAT:
-        print_number(out, attribute, elide);
-        return;
-    case LILAC_TILE_ATTR_STRING:
-        lilac_text_char(out, '"');
-        lilac_text_puts(out, attribute->text);
-        lilac_text_char(out, '"');
-        return;
-    case LILAC_TILE_ATTR_KEYWORD:
-    case LILAC_TILE_ATTR_LLVM:
-        lilac_text_puts(out, attribute->text);
-        return;
-    case LILAC_TILE_ATTR_SYMBOL:
-        print_symbol(out, attribute->text);
-        return;
-    case LILAC_TILE_ATTR_TYPE:
-        lilac_tile_print_type(out, attribute->type);
-        return;
-    case LILAC_TILE_ATTR_INTEGERS:
-        print_integers(out, attribute);
-        return;
-    case LILAC_TILE_ATTR_DENSE:
-        print_dense(out, attribute);
-        return;
-    case LILAC_TILE_ATTR_ARRAY:
-        lilac_text_char(out, '[');
-        for (uint32_t i = 0; i < attribute->count; i++) {
-            if (i) {
-                lilac_text_puts(out, ", ");
-            }
-            print_value(out, &attribute->elements[i], true);
-        }
-        lilac_text_char(out, ']');
-        return;
-    case LILAC_TILE_ATTR_FUNCTION:
-        print_types(out, &attribute->elements[0], true);
-        lilac_text_puts(out, " -> ");
-        print_types(out, &attribute->elements[1], attribute->elements[1].count != 1);
-        return;
-    case LILAC_TILE_ATTR_DICTIONARY:
-        lilac_text_char(out, '{');
-        for (uint32_t i = 0; i < attribute->count; i++) {
-            if (i) {
-                lilac_text_puts(out, ", ");
-            }
-            print_attribute(out, &attribute->elements[i]);
-        }
-        lilac_text_char(out, '}');
-        return;
-    }
-}
-
-void tile_print_attribute_value(lilac_text *out, const lilac_tile_attribute *attribute) {
-    print_value(out, attribute, false);
-}
-
-static bool is_hidden(const char *const *hidden, lilac_name name) {
-    for (; hidden && *hidden; hidden++) {
-        if (strcmp(*hidden, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void tile_print_dictionary(tile_printer *printer, const char *before,
-                           const lilac_tile_attributes *attributes, const char *const *hidden) {
-    bool any = false;
-    for (uint32_t i = 0; i < attributes->count; i++) {
-        if (is_hidden(hidden, attributes->list[i].name)) {
-            continue;
-        }
-        lilac_text_puts(printer->out, any ? ", " : before);
-        if (!any) {
-            lilac_text_char(printer->out, '{');
-        }
-        any = true;
-        print_attribute(printer->out, &attributes->list[i]);
-    }
-    if (any) {
-        lilac_text_char(printer->out, '}');
-    }
-}
-
-/* ---- locations -------------------------------------------------------------------------- */
-
-/* "#loc3", numbering it when it is new. */
-static void print_location_name(tile_printer *printer, lilac_location location) {
-    const lilac_location_info *key = lilac_location_look(printer->module->context, location);
-    if (key->kind == LILAC_LOCATION_UNKNOWN) {
-        lilac_text_puts(printer->out, "unknown");
-        return;
-    }
-    void **number = tile_table_at(&printer->location_numbers, key);
-    if (!*number) {
-        if (printer->numbered_count == printer->numbered_capacity) {
-            printer->numbered_capacity =
-                printer->numbered_capacity ? printer->numbered_capacity * 2 : 64;
-            printer->numbered = lilac_heap_grow(printer->numbered, sizeof *printer->numbered *
-                                                                       printer->numbered_capacity);
-        }
-        printer->numbered[printer->numbered_count++] = location;
-        *number = (void *)(uintptr_t)printer->numbered_count;
-    }
-    lilac_text_puts(printer->out, "#loc");
-    lilac_text_unsigned(printer->out, (uint64_t)(uintptr_t)*number);
-}
-
-void tile_print_location(tile_printer *printer, lilac_location location) {
-    if (!printer->locations) {
-        return;
-    }
-    lilac_text_puts(printer->out, " loc(");
-    print_location_name(printer, location);
-    lilac_text_char(printer->out, ')');
-}
-
-static void print_location_definition(tile_printer *printer, lilac_location location) {
-    const lilac_location_info *info = lilac_location_look(printer->module->context, location);
-    lilac_text *out = printer->out;
-    switch (info->kind) {
-    case LILAC_LOCATION_UNKNOWN:
-    case LILAC_LOCATION_TEXT:
-        lilac_text_puts(out, "unknown");
-        return;
-    case LILAC_LOCATION_FILE:
-        lilac_text_printf(out, "\"%s\":%u:%u", info->name, info->line, info->column);
-        return;
-    case LILAC_LOCATION_NAME:
-        lilac_text_printf(out, "\"%s\"", info->name);
-        if (lilac_location_look(printer->module->context, info->a)->kind ==
-            LILAC_LOCATION_UNKNOWN) {
-            return;
-        }
-        lilac_text_char(out, '(');
-        print_location_name(printer, info->a);
-        lilac_text_char(out, ')');
-        return;
-    case LILAC_LOCATION_CALLSITE:
-        lilac_text_puts(out, "callsite(");
-        print_location_name(printer, info->a);
-        lilac_text_puts(out, " at ");
-        print_location_name(printer, info->b);
-        lilac_text_char(out, ')');
-        return;
-    case LILAC_LOCATION_FUSED:
-        lilac_text_puts(out, "fused[");
-        for (uint32_t i = 0; i < info->count; i++) {
-            if (i) {
-                lilac_text_puts(out, ", ");
-            }
-            print_location_name(printer, info->list[i]);
-        }
-        lilac_text_char(out, ']');
-        return;
-    }
-}
-
-static void print_location_after_parts(tile_printer *printer, bool *is_printed,
-                                       lilac_location location);
-
-/* The definitions of the locations that a location names. */
-static void print_location_parts(tile_printer *printer, bool *is_printed,
-                                 const lilac_location_info *info) {
-    if (info->kind == LILAC_LOCATION_NAME || info->kind == LILAC_LOCATION_CALLSITE) {
-        print_location_after_parts(printer, is_printed, info->a);
-    }
-    if (info->kind == LILAC_LOCATION_CALLSITE) {
-        print_location_after_parts(printer, is_printed, info->b);
-    }
-    for (uint32_t i = 0; info->kind == LILAC_LOCATION_FUSED && i < info->count; i++) {
-        print_location_after_parts(printer, is_printed, info->list[i]);
-    }
-}
-
-/* MLIR requires that a definition names only locations that are defined above it. The recursion is
- * as deep as locations are nested, which the reader limits. */
-static void print_location_after_parts(tile_printer *printer, bool *is_printed,
-                                       lilac_location location) {
-    const lilac_location_info *info = lilac_location_look(printer->module->context, location);
-    const uintptr_t number = (uintptr_t)tile_table_get(&printer->location_numbers, info);
-    if (number == 0 || is_printed[number - 1]) {
-        return;
-    }
-    is_printed[number - 1] = true;
-    print_location_parts(printer, is_printed, info);
-    lilac_text_printf(printer->out, "#loc%u = loc(", (unsigned)number);
-    print_location_definition(printer, location);
-    lilac_text_puts(printer->out, ")\n");
-}
-
-/* Printing a definition numbers the locations that it names, so the definitions are printed twice:
- * first into a text that is dropped. */
-static void print_location_definitions(tile_printer *printer) {
-    lilac_text *out = printer->out, numbering = {0};
-    printer->out = &numbering;
-    for (uint32_t i = 0; i < printer->numbered_count; i++) {
-        print_location_definition(printer, printer->numbered[i]);
-        lilac_text_reset(&numbering);
-    }
-    printer->out = out;
-    lilac_text_clear(&numbering);
-    bool *is_printed = lilac_heap_grow(NULL, printer->numbered_count + 1);
-    memset(is_printed, 0, printer->numbered_count + 1);
-    for (uint32_t i = 0; i < printer->numbered_count; i++) {
-        print_location_after_parts(printer, is_printed, printer->numbered[i]);
-    }
-    lilac_heap_free(is_printed);
 }
 
 /* ---- operations and regions ------------------------------------------------------------- */
@@ -599,7 +263,7 @@ static void print_function(tile_printer *printer, const lilac_tile_function *fun
     lilac_text *out = printer->out;
     tile_namer_function(printer->namer, function);
     lilac_text_puts(out, function->is_public ? "  tt.func public " : "  tt.func private ");
-    print_symbol(out, function->name);
+    tile_print_symbol(out, function->name);
     lilac_text_char(out, '(');
     for (uint32_t i = 0; i < function->parameter_count; i++) {
         if (i) {
@@ -647,7 +311,7 @@ static void print_module(lilac_text *out, const lilac_tile_module *module, bool 
     }
     lilac_text_puts(out, "module ");
     if (name && name->kind == LILAC_TILE_ATTR_SYMBOL) {
-        print_symbol(out, name->text);
+        tile_print_symbol(out, name->text);
         lilac_text_char(out, ' ');
     }
     size_t length = out->length;
@@ -660,7 +324,7 @@ static void print_module(lilac_text *out, const lilac_tile_module *module, bool 
     tile_print_location(&printer, module->location);
     lilac_text_char(out, '\n');
     if (locations) {
-        print_location_definitions(&printer);
+        tile_print_location_definitions(&printer);
     }
     tile_namer_destroy(printer.namer);
     tile_table_clear(&printer.location_numbers);

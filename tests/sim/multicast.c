@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "support/random_boxes.h"
-#include "support/text_rig.h"
+#include "support/tensor_rig.h"
 
 /* ---- a pipeline ------------------------------------------------------------------------------ */
 
@@ -87,31 +87,21 @@ static uint32_t out[2 * THREADS];
 /* Runs the text with the first occurrence of `from` replaced. */
 static bool run_pipeline(text_rig *r, const char *from, const char *to) {
     static lilac_tensor_map map;
-    static uint64_t arguments[2];
     char *body = replaced(PIPELINE, from, to);
     text_open(r, HEAD, VALUES, body, NULL);
     free(body);
     for (uint32_t k = 0; k < TILES * ROWS * COLUMNS; k++) {
         tensor[k / COLUMNS][k % COLUMNS] = (uint16_t)(k * 40503u >> 3);
     }
-    simt_text_give(&r->t, "tensor", tensor, sizeof tensor);
-    simt_text_give(&r->t, "out", out, sizeof out);
-    lilac_sim_place(r->t.buffers, 2);
-    map = (lilac_tensor_map){.address = r->t.buffers[0].address,
-                             .element = LILAC_TENSOR_F16,
+    map = (lilac_tensor_map){.element = LILAC_TENSOR_F16,
                              .rank = 2,
                              .dims = {COLUMNS, TILES * ROWS},
                              .strides = {sizeof *tensor},
                              .box = {COLUMNS, HALF},
                              .element_strides = {1, 1},
                              .swizzle = LILAC_TENSOR_SWIZZLE_128};
-    arguments[0] = 0;
-    arguments[1] = r->t.buffers[1].address;
-    r->t.launch.tensor_maps = &map;
-    r->t.launch.tensor_map_count = 1;
-    r->t.launch.arguments = arguments;
-    r->t.launch.argument_count = 2;
-    return lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters);
+    return tensor_rig_run(r, &map, (tensor_rig_memory){"tensor", tensor, sizeof tensor},
+                          (tensor_rig_memory){"out", out, sizeof out});
 }
 
 /* Thread t adds word t of both halves of each tile: of rows 0 and 1 of the half. */
@@ -143,10 +133,6 @@ static void a_pipeline_is_right(void **state) {
 /* Each pass keeps the loads and what orders them; offsets of addresses are folded into them, and a
  * barrier stays where the memory of another block may be written behind it. */
 static void passes_keep_loads(void **state) {
-    static bool (*const passes[])(lilac_simt_kernel *) = {
-        lilac_simt_opt_fold, lilac_simt_opt_cse,      lilac_simt_opt_licm, lilac_simt_opt_dce,
-        lilac_simt_opt_fold, lilac_simt_opt_barriers, lilac_simt_opt_dce,
-    };
     (void)state;
     text_rig r;
     lilac_text text = {0};
@@ -157,12 +143,7 @@ static void passes_keep_loads(void **state) {
         "cp.tensor.load [%far], %go_n, (%m, %zero, %row_n, %plus, %mask) {mbarrier = -8, "
         "multicast}\n"));
     check_sums(&r);
-    for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
-        passes[k](r.t.kernel);
-        assert_true(lilac_simt_verify(r.t.module));
-        assert_true(lilac_sim_run(r.t.context, &r.t.launch, &r.t.counters));
-        check_sums(&r);
-    }
+    tensor_rig_run_passes(&r, check_sums);
     lilac_simt_print(&text, r.t.module);
     const char *printed = lilac_text_get(&text);
     if (strstr(printed, "mbarrier = ") || !strstr(printed, " + 1024]") ||
@@ -200,12 +181,7 @@ static void mutations_are_found(void **state) {
          NULL},
     };
     (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        text_rig r;
-        (void)run_pipeline(&r, cases[k].from, cases[k].to);
-        expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
-        text_close(&r);
-    }
+    tensor_rig_mutate(cases, sizeof cases / sizeof *cases, run_pipeline);
 }
 
 /* ---- one load -------------------------------------------------------------------------------- */
@@ -266,28 +242,18 @@ static void rules_of_one_load(void **state) {
          "shared-race", "cp.tensor.load", "ld.shared"},
     };
     static lilac_tensor_map map;
-    static uint64_t arguments[2];
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         text_rig r;
         text_open(&r, ONE_HEAD, ONE_VALUES, cases[k].body, NULL);
-        simt_text_give(&r.t, "tensor", tensor, sizeof tensor);
-        simt_text_give(&r.t, "out", out, sizeof out);
-        lilac_sim_place(r.t.buffers, 2);
-        map = (lilac_tensor_map){.address = r.t.buffers[0].address,
-                                 .element = LILAC_TENSOR_F16,
+        map = (lilac_tensor_map){.element = LILAC_TENSOR_F16,
                                  .rank = 2,
                                  .dims = {COLUMNS, TILES * ROWS},
                                  .strides = {sizeof *tensor},
                                  .box = {COLUMNS, HALF},
                                  .element_strides = {1, 1}};
-        arguments[0] = 0;
-        arguments[1] = r.t.buffers[1].address;
-        r.t.launch.tensor_maps = &map;
-        r.t.launch.tensor_map_count = 1;
-        r.t.launch.arguments = arguments;
-        r.t.launch.argument_count = 2;
-        bool done = lilac_sim_run(r.t.context, &r.t.launch, &r.t.counters);
+        bool done = tensor_rig_run(&r, &map, (tensor_rig_memory){"tensor", tensor, sizeof tensor},
+                                   (tensor_rig_memory){"out", out, sizeof out});
         if (cases[k].id) {
             expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
         } else if (!done) {
@@ -367,7 +333,6 @@ static void put_values(lilac_text *values, const multicast *m) {
  * and the images are stored again. */
 static void run_multicast(text_rig *r, const multicast *m) {
     static lilac_tensor_map map;
-    static uint64_t arguments[2];
     lilac_text values = {0}, body = {0}, head = {0};
     lilac_text_printf(&head,
                       "kernel @k(%%m: i64 tensor_map, %%image: i64 ptr) warps 1 ctas %u shared %u",
@@ -383,18 +348,9 @@ static void run_multicast(text_rig *r, const multicast *m) {
                       coordinate_list[m->box.map.rank - 1]);
     put_copy(&body, 1);
     text_open(r, lilac_text_get(&head), lilac_text_get(&values), lilac_text_get(&body), NULL);
-    simt_text_give(&r->t, "memory", memory, sizeof memory);
-    simt_text_give(&r->t, "image", image, sizeof image);
-    lilac_sim_place(r->t.buffers, 2);
     map = m->box.map;
-    map.address = r->t.buffers[0].address;
-    arguments[0] = 0;
-    arguments[1] = r->t.buffers[1].address;
-    r->t.launch.tensor_maps = &map;
-    r->t.launch.tensor_map_count = 1;
-    r->t.launch.arguments = arguments;
-    r->t.launch.argument_count = 2;
-    if (!lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters)) {
+    if (!tensor_rig_run(r, &map, (tensor_rig_memory){"memory", memory, sizeof memory},
+                        (tensor_rig_memory){"image", image, sizeof image})) {
         text_fail(r, "a trap");
     }
     lilac_text_clear(&values);

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "support/random_boxes.h"
-#include "support/text_rig.h"
+#include "support/tensor_rig.h"
 
 /* ---- a pipeline ------------------------------------------------------------------------------ */
 
@@ -79,25 +79,15 @@ static lilac_tensor_map pipeline_map(void) {
 /* Runs the text with a line replaced. */
 static bool run_pipeline(text_rig *r, const char *from, const char *to) {
     static lilac_tensor_map map;
-    static uint64_t arguments[2];
     char *body = from ? replaced(PIPELINE, from, to) : replaced(PIPELINE, "barrier", "barrier");
     text_open(r, HEAD, VALUES, body, NULL);
     free(body);
     for (uint32_t k = 0; k < TILES * ROWS * COLUMNS; k++) {
         tensor[k / COLUMNS][k % COLUMNS] = (uint16_t)(k * 40503u >> 3);
     }
-    simt_text_give(&r->t, "tensor", tensor, sizeof tensor);
-    simt_text_give(&r->t, "out", out, sizeof out);
-    lilac_sim_place(r->t.buffers, 2);
     map = pipeline_map();
-    map.address = r->t.buffers[0].address;
-    arguments[0] = 0;
-    arguments[1] = r->t.buffers[1].address;
-    r->t.launch.tensor_maps = &map;
-    r->t.launch.tensor_map_count = 1;
-    r->t.launch.arguments = arguments;
-    r->t.launch.argument_count = 2;
-    return lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters);
+    return tensor_rig_run(r, &map, (tensor_rig_memory){"tensor", tensor, sizeof tensor},
+                          (tensor_rig_memory){"out", out, sizeof out});
 }
 
 static void check_sums(const text_rig *r) {
@@ -126,10 +116,6 @@ static void a_pipeline_is_right(void **state) {
 
 /* Each pass keeps the copies and what orders them; offsets of addresses are folded into them. */
 static void passes_keep_copies(void **state) {
-    static bool (*const passes[])(lilac_simt_kernel *) = {
-        lilac_simt_opt_fold, lilac_simt_opt_cse,      lilac_simt_opt_licm, lilac_simt_opt_dce,
-        lilac_simt_opt_fold, lilac_simt_opt_barriers, lilac_simt_opt_dce,
-    };
     (void)state;
     text_rig r;
     lilac_text text = {0};
@@ -139,12 +125,7 @@ static void passes_keep_copies(void **state) {
                      "%far = add %buffer_n, %size : i32\n%plus = add %full_n, %eight : i32\n"
                      "cp.tensor.load [%far], %go_n, (%m, %zero, %row_n, %plus) {mbarrier = -8}\n"));
     check_sums(&r);
-    for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
-        passes[k](r.t.kernel);
-        assert_true(lilac_simt_verify(r.t.module));
-        assert_true(lilac_sim_run(r.t.context, &r.t.launch, &r.t.counters));
-        check_sums(&r);
-    }
+    tensor_rig_run_passes(&r, check_sums);
     lilac_simt_print(&text, r.t.module);
     if (strstr(lilac_text_get(&text), "mbarrier = ") ||
         !strstr(lilac_text_get(&text), " + 1024]")) {
@@ -178,12 +159,7 @@ static void mutations_are_found(void **state) {
         {"barrier {shared}\n", "", "shared-race", "mbarrier", "mbarrier.init"},
     };
     (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        text_rig r;
-        (void)run_pipeline(&r, cases[k].from, cases[k].to);
-        expect_finding(&r, cases[k].id, cases[k].at, cases[k].other);
-        text_close(&r);
-    }
+    tensor_rig_mutate(cases, sizeof cases / sizeof *cases, run_pipeline);
 }
 
 /* ---- random boxes ---------------------------------------------------------------------------- */
@@ -255,7 +231,6 @@ static void run_box(text_rig *r, const box *b, const char *operation, const char
     static const char *const list[] = {"%c0", "%c0, %c1", "%c0, %c1, %c2", "%c0, %c1, %c2, %c3",
                                        "%c0, %c1, %c2, %c3, %c4"};
     static lilac_tensor_map map;
-    static uint64_t arguments[2];
     lilac_text values = {0}, body = {0};
     lilac_text_puts(&values,
                     "%base = shared_base : i32\n%m = param 0 : i64\n%image = param 1 : i64\n"
@@ -292,18 +267,9 @@ static void run_box(text_rig *r, const box *b, const char *operation, const char
     }
     text_open(r, "kernel @k(%m: i64 tensor_map, %image: i64 ptr) warps 1 ctas 1 shared 16384",
               lilac_text_get(&values), lilac_text_get(&body), NULL);
-    simt_text_give(&r->t, "memory", memory, sizeof memory);
-    simt_text_give(&r->t, "image", image, sizeof image);
-    lilac_sim_place(r->t.buffers, 2);
     map = b->map;
-    map.address = r->t.buffers[0].address;
-    arguments[0] = 0;
-    arguments[1] = r->t.buffers[1].address;
-    r->t.launch.tensor_maps = &map;
-    r->t.launch.tensor_map_count = 1;
-    r->t.launch.arguments = arguments;
-    r->t.launch.argument_count = 2;
-    if (!lilac_sim_run(r->t.context, &r->t.launch, &r->t.counters)) {
+    if (!tensor_rig_run(r, &map, (tensor_rig_memory){"memory", memory, sizeof memory},
+                        (tensor_rig_memory){"image", image, sizeof image})) {
         text_fail(r, "a trap");
     }
     lilac_text_clear(&values);

@@ -383,7 +383,7 @@ def change_resources(machine):
 
 
 def test_resources_of_both_kernels(machine, monkeypatch):
-    """The kernel that Triton returns, and what hooks see, describe the plain kernel; the report also has the other one."""
+    """Triton's kernel, and what hooks see, describe the plain kernel; the report has the other one, too."""
     change_resources(machine)
     seen = []
     monkeypatch.setattr(triton.knobs.runtime, "launch_enter_hook", lambda data: seen.append(data.get()))
@@ -395,7 +395,8 @@ def test_resources_of_both_kernels(machine, monkeypatch):
     assert kernel.metadata.num_warps == 4 and kernel.metadata.shared < 99 * 1024
     assert [(one["name"], one["function"]) for one in seen] == [("product", plain)] and plain != with_maps
     made, row = mapped_of(kernel), lilac.triton.report().rows[0]
-    assert row.mapped == {"registers": made["registers"], "spills": made["spills"], "shared": 99 * 1024, "num_warps": 12}
+    assert row.mapped == {"registers": made["registers"], "spills": made["spills"], "shared": 99 * 1024,
+                          "num_warps": 12}
     assert (row.num_warps, row.shared) == (4, kernel.metadata.shared) and row.registers != made["registers"] > 0
     assert str(lilac.triton.report()).endswith(
         f"product: 1 launch with 2 tensor maps of the launcher; the kernel with maps has 12 warps, {made['registers']} "

@@ -80,3 +80,17 @@ int conversion_scratch(const subcommand *command, lilac_plan_options *options, c
     }
     return -1;
 }
+
+int conversion_vector_check(const subcommand *command, const conversion_device *device) {
+    if ((device->vector_bytes & (device->vector_bytes - 1)) != 0) {
+        return usage_error(command, "--vector takes a power of two of bytes");
+    }
+    return -1;
+}
+
+int conversion_pairs_run(const subcommand *command, const string_list *operands, type_scope *scope,
+                         pair_answer *answer, void *data) {
+    const pair_source source = {"two tensor types", pair_of_conversion, scope};
+    const int status = type_scope_check(command, scope);
+    return status < 0 ? pairs_run(command, operands, &source, answer, data) : status;
+}

@@ -29,5 +29,10 @@ void conversion_improve(conversion *c);
 void conversion_clear(conversion *c);
 /* Reads --scratch (NULL: absent). Returns -1, or STATUS_USAGE after a report. */
 int conversion_scratch(const subcommand *command, lilac_plan_options *options, const char *bytes);
+/* Checks --vector. Returns -1, or STATUS_USAGE after a report. */
+int conversion_vector_check(const subcommand *command, const conversion_device *device);
+/* Checks the scope and answers the pairs of types that the operands name (pairs_run). */
+int conversion_pairs_run(const subcommand *command, const string_list *operands, type_scope *scope,
+                         pair_answer *answer, void *data);
 
 #endif

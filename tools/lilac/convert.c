@@ -198,18 +198,14 @@ static int convert_run(const subcommand *command, int argc, char **argv) {
     };
     int status = options_read(command, table, argc, argv, &types);
     answers.all.a_line = pairs_are_lines(&types);
-    if (status < 0 && (answers.device.vector_bytes & (answers.device.vector_bytes - 1)) != 0) {
-        status = usage_error(command, "--vector takes a power of two of bytes");
+    if (status < 0) {
+        status = conversion_vector_check(command, &answers.device);
     }
     if (status < 0) {
         status = read_words(command, &answers, &words);
     }
     if (status < 0) {
-        status = type_scope_check(command, &scope);
-    }
-    if (status < 0) {
-        const pair_source source = {"two tensor types", pair_of_conversion, &scope};
-        status = pairs_run(command, &types, &source, answer, &answers);
+        status = conversion_pairs_run(command, &types, &scope, answer, &answers);
     }
     strings_clear(&types);
     type_scope_clear(&scope);

@@ -289,18 +289,14 @@ static int swizzle_run(const subcommand *command, int argc, char **argv) {
     if (status < 0) {
         status = device_find(command, &answers.device.arch, target);
     }
-    if (status < 0 && (answers.device.vector_bytes & (answers.device.vector_bytes - 1)) != 0) {
-        status = usage_error(command, "--vector takes a power of two of bytes");
+    if (status < 0) {
+        status = conversion_vector_check(command, &answers.device);
     }
     if (status < 0) {
         status = conversion_scratch(command, &answers.options, scratch);
     }
     if (status < 0) {
-        status = type_scope_check(command, &scope);
-    }
-    if (status < 0) {
-        const pair_source source = {"two tensor types", pair_of_conversion, &scope};
-        status = pairs_run(command, &types, &source, answer, &answers);
+        status = conversion_pairs_run(command, &types, &scope, answer, &answers);
     }
     strings_clear(&types);
     type_scope_clear(&scope);

@@ -57,7 +57,7 @@ class Row:
     maps: int = 0
     """Tensor maps that the launcher makes (docs/triton.md); 0: there is only the plain kernel."""
     mapped: dict[str, Optional[int]] = field(default_factory=dict)
-    """`registers`, `spills`, `shared` and `num_warps` of the kernel with maps; the row's own are of the plain kernel."""
+    """`registers`, `spills`, `shared`, `num_warps` of the kernel with maps; the row's own are of the plain kernel."""
     maps_refused: str = ""
     """Why a kernel that could have maps is launched without: its compilation, or the device."""
     mapped_launches: int = 0
@@ -108,7 +108,7 @@ class Row:
                             for why, count in self.plain_launches.items() if count)
         launches = f"{self.mapped_launches} launch{'' if self.mapped_launches == 1 else 'es'}"
         maps = f"{self.maps} tensor map{'' if self.maps == 1 else 's'}"
-        return f"{launches} with {maps} of the launcher" + (f"; without: {without}" if without else "") + self._resources
+        return f"{launches} with {maps} of the launcher{'; without: ' if without else ''}{without}{self._resources}"
 
     @property
     def _resources(self) -> str:
@@ -221,6 +221,7 @@ def _milliseconds(value: Optional[float]) -> str:
 _lock = threading.Lock()
 _rows: dict[str, Row] = {}
 _pid = os.getpid()
+_RESOURCES = ("registers", "spills", "shared", "num_warps")
 
 
 def _row(metadata: dict[str, Any], cached: bool) -> Row:
@@ -229,11 +230,12 @@ def _row(metadata: dict[str, Any], cached: bool) -> Row:
     target = metadata.get("target")
     return Row(name=str(record["name"]), compiler=record["compiler"], file=record["file"], line=record["line"],
                target=getattr(target, "arch", None), num_warps=metadata.get("num_warps"),
-               num_ctas=metadata.get("num_ctas"), num_stages=metadata.get("num_stages"), registers=record.get("registers"), spills=record.get("spills"),
+               num_ctas=metadata.get("num_ctas"), num_stages=metadata.get("num_stages"),
+               registers=record.get("registers"), spills=record.get("spills"),
                shared=metadata.get("shared"), seconds=dict(record["seconds"]), compile=record.get("compile"),
                cached=cached, diagnostics=record.get("diagnostics", []),
                maps=len(with_maps.get("launch_maps", ())), maps_refused=record.get("maps_refused", ""),
-               mapped={key: with_maps[key] for key in ("registers", "spills", "shared", "num_warps") if key in with_maps},
+               mapped={key: with_maps[key] for key in _RESOURCES if key in with_maps},
                hash=metadata["hash"], pid=os.getpid())
 
 

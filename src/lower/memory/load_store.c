@@ -322,111 +322,112 @@ static bool memory_type(lilac_lowering *l, const lilac_tile_type *pointers, lila
     return lilac_lower_type(l, lilac_tile_element(pointers)->element, type);
 }
 
-static bool has_block_pointer(const lilac_tile_op *op) {
-    const lilac_tile_attribute *checks = lilac_tile_find(&op->attributes, "boundaryCheck");
-    return checks != NULL && checks->count != 0;
-}
+/* What a load and a store through pointers, operand 0, have in common. */
+typedef struct pointer_access {
+    const lilac_lower_value *pointer;
+    lilac_simt_type type;
+    lilac_simt_instruction modifiers;
+    access_plan plan;
+    lilac_simt_value leader; /* the predicate of the threads that access */
+} pointer_access;
 
-bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
-    const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
-    if (has_block_pointer(op)) {
+/* Sets all but the plan and the leader. */
+static bool read_access(pointer_access *a, lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_tile_attribute *checks = lilac_tile_find(&op->attributes, "boundaryCheck");
+    if (checks != NULL && checks->count != 0) {
         return lilac_lower_unsupported(
             l, "operand 0 is a block pointer (boundaryCheck); expected a pointer or "
                "a tensor of pointers");
     }
-    lilac_lower_value *result = lilac_lower_result(l, op, 0);
-    lilac_simt_instruction modifiers;
-    lilac_simt_type type;
+    a->pointer = lilac_lower_operand(l, op, 0);
+    return memory_type(l, a->pointer->type, &a->type) && read_modifiers(l, op, &a->modifiers);
+}
+
+static void plan_access(pointer_access *a, lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_engine_plan_access(&a->plan, op, &l->facts, l->target);
+    lilac_lower_note_access(l, &a->plan);
+    a->leader = lilac_lower_elect_holder(l, a->plan.idle_threads, a->plan.idle_blocks);
+}
+
+/* The access to the vector that register `place` of the pointers begins, without its predicate. */
+static lilac_lower_access vector_at(const pointer_access *a, lilac_lowering *l,
+                                    lilac_simt_opcode code, uint32_t place) {
+    lilac_lower_access access = {.code = code,
+                                 .type = a->type,
+                                 .count = 1U << a->plan.vector_bits,
+                                 .modifiers = &a->modifiers};
+    access.address = lilac_lower_address(l, a->pointer, place, &access.offset);
+    return access;
+}
+
+static void load_vector(const pointer_access *a, lilac_lowering *l, const lilac_lower_value *result,
+                        const aligned *mask, const aligned *other, lilac_lower_access *access,
+                        uint32_t r) {
+    lilac_simt_value others[LILAC_PLAN_MAX_VECTOR], loaded[LILAC_PLAN_MAX_VECTOR];
+    for (uint32_t e = 0; e < access->count && other->value != NULL; e++) {
+        others[e] = lilac_lower_aligned_get(l, other, lilac_plan_global_register(&a->plan, r, e));
+    }
+    const lilac_simt_value masked = mask->value != NULL ? lilac_lower_aligned_get(l, mask, r) : 0;
+    const bool need_others = masked != 0 && other->value != NULL;
+    access->predicate = lilac_lower_both(l, masked, a->leader);
+    lilac_lower_load_vector(l, access, need_others ? others : NULL, loaded);
+    for (uint32_t e = 0; e < access->count; e++) {
+        result->base[lilac_plan_global_register(&a->plan, r, e)] = loaded[e];
+    }
+}
+
+bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
+    pointer_access a;
     aligned place, mask, other;
-    if (result == NULL || !memory_type(l, pointer->type, &type) ||
-        !read_modifiers(l, op, &modifiers) ||
-        !lilac_lower_align_operand(l, op, 0, result->view, &place) ||
+    if (!read_access(&a, l, op)) {
+        return false;
+    }
+    lilac_lower_value *result = lilac_lower_result(l, op, 0);
+    if (result == NULL || !lilac_lower_align_operand(l, op, 0, result->view, &place) ||
         !lilac_lower_align_operand(l, op, 1, result->view, &mask) ||
         !lilac_lower_align_operand(l, op, 2, result->view, &other)) {
         return false;
     }
-    access_plan plan;
-    lilac_engine_plan_access(&plan, op, &l->facts, l->target);
-    lilac_lower_note_access(l, &plan);
-    lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
-    uint32_t elements = 1U << plan.vector_bits;
+    plan_access(&a, l, op);
     for (uint32_t r = 0; r < result->count; r++) {
-        if ((r & plan.skipped_registers) != 0) {
-            continue;
-        }
-        int64_t immediate;
-        lilac_simt_value address = lilac_lower_address(
-            l, pointer, lilac_lower_index(pointer, place.source, r), &immediate);
-        lilac_simt_value others[LILAC_PLAN_MAX_VECTOR], loaded[LILAC_PLAN_MAX_VECTOR];
-        for (uint32_t e = 0; e < elements && other.value != NULL; e++) {
-            others[e] = lilac_lower_aligned_get(l, &other, lilac_plan_global_register(&plan, r, e));
-        }
-        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
-        bool need_others = predicate != 0 && other.value != NULL;
-        predicate = lilac_lower_both(l, predicate, leader);
-        const lilac_lower_access access = {.code = LILAC_SIMT_OP_LD_GLOBAL,
-                                           .type = type,
-                                           .count = elements,
-                                           .address = address,
-                                           .offset = immediate,
-                                           .predicate = predicate,
-                                           .modifiers = &modifiers};
-        lilac_lower_load_vector(l, &access, need_others ? others : NULL, loaded);
-        for (uint32_t e = 0; e < elements; e++) {
-            result->base[lilac_plan_global_register(&plan, r, e)] = loaded[e];
+        if ((r & a.plan.skipped_registers) == 0) {
+            lilac_lower_access access = vector_at(&a, l, LILAC_SIMT_OP_LD_GLOBAL,
+                                                  lilac_lower_index(a.pointer, place.source, r));
+            load_vector(&a, l, result, &mask, &other, &access, r);
         }
     }
-    for (uint32_t r = 0; r < result->count && plan.equal_registers != 0; r++) {
-        result->base[r] = result->base[r & ~plan.equal_registers];
+    for (uint32_t r = 0; r < result->count && a.plan.equal_registers != 0; r++) {
+        result->base[r] = result->base[r & ~a.plan.equal_registers];
     }
     if (result->view == NULL) {
         lilac_simt_mark_uniform(l->kernel, result->base[0]);
-    } else if (plan.replicated_registers != 0) {
+    } else if (a.plan.replicated_registers != 0) {
         lilac_lower_replicate(result->view, result->base);
     }
     return true;
 }
 
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
-    const lilac_lower_value *pointer = lilac_lower_operand(l, op, 0);
-    if (has_block_pointer(op)) {
-        return lilac_lower_unsupported(
-            l, "operand 0 is a block pointer (boundaryCheck); expected a pointer or "
-               "a tensor of pointers");
-    }
-    const lilac_lower_view *view = pointer->view;
-    lilac_simt_instruction modifiers;
-    lilac_simt_type type;
+    pointer_access a;
     aligned value, mask;
-    if (!memory_type(l, pointer->type, &type) || !read_modifiers(l, op, &modifiers) ||
-        !lilac_lower_align_operand(l, op, 1, view, &value) ||
-        !lilac_lower_align_operand(l, op, 2, view, &mask)) {
+    if (!read_access(&a, l, op) || !lilac_lower_align_operand(l, op, 1, a.pointer->view, &value) ||
+        !lilac_lower_align_operand(l, op, 2, a.pointer->view, &mask)) {
         return false;
     }
-    access_plan plan;
-    lilac_engine_plan_access(&plan, op, &l->facts, l->target);
-    lilac_lower_note_access(l, &plan);
-    lilac_simt_value leader = lilac_lower_elect_holder(l, plan.idle_threads, plan.idle_blocks);
-    uint32_t elements = 1U << plan.vector_bits;
-    for (uint32_t r = 0; r < pointer->count; r++) {
-        if ((r & plan.skipped_registers) != 0) {
+    plan_access(&a, l, op);
+    for (uint32_t r = 0; r < a.pointer->count; r++) {
+        if ((r & a.plan.skipped_registers) != 0) {
             continue;
         }
-        int64_t immediate;
-        lilac_simt_value address = lilac_lower_address(l, pointer, r, &immediate);
+        lilac_lower_access access = vector_at(&a, l, LILAC_SIMT_OP_ST_GLOBAL, r);
         lilac_simt_value values[LILAC_PLAN_MAX_VECTOR];
-        for (uint32_t e = 0; e < elements; e++) {
-            values[e] = lilac_lower_aligned_get(l, &value, lilac_plan_global_register(&plan, r, e));
+        for (uint32_t e = 0; e < access.count; e++) {
+            values[e] =
+                lilac_lower_aligned_get(l, &value, lilac_plan_global_register(&a.plan, r, e));
         }
-        lilac_simt_value predicate = mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
-        predicate = lilac_lower_both(l, predicate, leader);
-        const lilac_lower_access access = {.code = LILAC_SIMT_OP_ST_GLOBAL,
-                                           .type = type,
-                                           .count = elements,
-                                           .address = address,
-                                           .offset = immediate,
-                                           .predicate = predicate,
-                                           .modifiers = &modifiers};
+        const lilac_simt_value masked =
+            mask.value != NULL ? lilac_lower_aligned_get(l, &mask, r) : 0;
+        access.predicate = lilac_lower_both(l, masked, a.leader);
         lilac_lower_store_vector(l, &access, values);
     }
     return true;

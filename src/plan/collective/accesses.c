@@ -27,6 +27,19 @@ uint64_t lilac_plan_columns_along(const lilac_layout_columns *columns, uint32_t 
     return coordinate >> columns->start[axis] & low_bits(columns->bits[axis]);
 }
 
+bool lilac_plan_check_axis(const lilac_layout_columns *columns, uint32_t axis, const char *plan,
+                           lilac_reason *why) {
+    for (uint32_t i = 0; i < columns->block_bits; i++) {
+        if (lilac_plan_columns_along(columns, axis, columns->blocks[i]) != 0) {
+            return lilac_layout_refuse(why,
+                                       "the axis of operand 0 is distributed over the blocks of a "
+                                       "cluster; %s combines elements of one block",
+                                       plan);
+        }
+    }
+    return true;
+}
+
 /* ---- regions ----------------------------------------------------------------------------- */
 
 uint64_t lilac_plan_region_bytes(const lilac_plan_region *region, uint32_t index_bits,
@@ -171,4 +184,15 @@ uint64_t lilac_plan_least_wavefronts(const lilac_plan_linear_access *access, uin
     const uint64_t clock = (uint64_t)access->arch->banks * access->arch->bank_bytes;
     return count * active_warps(access) *
            max_u64(count_transactions(access, load), different / clock);
+}
+
+void lilac_plan_bound_add(lilac_plan_bound *bound, const lilac_plan_exchange *exchange) {
+    bound->store_wavefronts +=
+        lilac_plan_least_wavefronts(&exchange->store, exchange->stores, false);
+    bound->load_wavefronts += lilac_plan_least_wavefronts(&exchange->load, exchange->loads, true);
+}
+
+void lilac_plan_bound_compare(lilac_plan_bound *bound, const lilac_plan_price *price) {
+    bound->floor_wavefronts = bound->store_wavefronts + bound->load_wavefronts;
+    bound->met = bound->floor_wavefronts == price->store_wavefronts + price->load_wavefronts;
 }

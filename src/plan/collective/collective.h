@@ -14,6 +14,10 @@ uint64_t lilac_plan_columns_off(const lilac_layout_columns *columns, uint32_t ax
 uint64_t lilac_plan_columns_along(const lilac_layout_columns *columns, uint32_t axis,
                                   uint64_t coordinate);
 
+/* Are the elements along the axis in one block? Refused otherwise; `plan`: what it is, "a scan". */
+bool lilac_plan_check_axis(const lilac_layout_columns *columns, uint32_t axis, const char *plan,
+                           lilac_reason *why);
+
 /* Bytes of an element in shared memory. */
 static inline uint32_t lilac_plan_stored_bytes(uint32_t element_bits) {
     return element_bits < 8 ? 1 : element_bits / 8;
@@ -49,6 +53,18 @@ void lilac_plan_add_loads(lilac_plan_price *price, const lilac_plan_linear_acces
  * for each transaction, and one for the bytes of all banks of what the lanes access. */
 uint64_t lilac_plan_least_wavefronts(const lilac_plan_linear_access *access, uint64_t count,
                                      bool load);
+
+/* How all warps store and load the elements of one operand in an exchange through shared memory. */
+typedef struct lilac_plan_exchange {
+    uint64_t store_lanes[LILAC_PLAN_MAX_LANE_BITS], load_lanes[LILAC_PLAN_MAX_LANE_BITS];
+    lilac_plan_linear_access store, load; /* their lanes are these */
+    uint64_t stores, loads;               /* of a warp */
+} lilac_plan_exchange;
+
+/* Adds the fewest wavefronts of an exchange to a bound. */
+void lilac_plan_bound_add(lilac_plan_bound *bound, const lilac_plan_exchange *exchange);
+/* Does the price meet the bound? Sets the bound's other fields. */
+void lilac_plan_bound_compare(lilac_plan_bound *bound, const lilac_plan_price *price);
 
 /* The barrier of all threads of a block: a block of one warp needs only the warp's. */
 static inline lilac_plan_barrier lilac_plan_block_barrier(uint32_t num_warps) {

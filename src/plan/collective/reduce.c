@@ -168,14 +168,7 @@ static bool check(const lilac_plan_reduce *plan, lilac_reason *why) {
             why, "the layout has %u register bits and %u thread bits; at most %u are supported",
             source->register_bits, source->thread_bits, LILAC_PLAN_MAX_COMBINED);
     }
-    for (uint32_t i = 0; i < source->block_bits; i++) {
-        if (lilac_plan_columns_along(source, plan->axis, source->blocks[i]) != 0) {
-            return lilac_layout_refuse(why,
-                                       "the axis of operand 0 is distributed over the blocks of a "
-                                       "cluster; a reduction combines elements of one block");
-        }
-    }
-    return true;
+    return lilac_plan_check_axis(source, plan->axis, "a reduction", why);
 }
 
 bool lilac_plan_reduce_init(lilac_plan_reduce *plan, const lilac_layout *source,

@@ -19,14 +19,8 @@ static void scale_columns(uint64_t *bytes, const uint64_t *columns, uint32_t cou
     }
 }
 
-typedef struct partial_accesses {
-    uint64_t store_lanes[LILAC_PLAN_MAX_LANE_BITS], load_lanes[LILAC_PLAN_MAX_LANE_BITS];
-    lilac_plan_linear_access store, load;
-    uint64_t stores, loads; /* of a warp */
-} partial_accesses;
-
-/* The accesses of one operand's partials. */
-static void make_accesses(partial_accesses *result, const lilac_plan_reduce *plan,
+/* The exchange of one operand's partials. */
+static void make_exchange(lilac_plan_exchange *result, const lilac_plan_reduce *plan,
                           uint32_t operand) {
     const uint32_t size = lilac_plan_stored_bytes(plan->region.operands[operand].element_bits);
     const uint32_t lanes = plan->source.lane_bits, warps = plan->source.thread_bits - lanes;
@@ -81,10 +75,10 @@ static void count_memory(lilac_plan_reduce *plan, uint64_t *combines) {
     const lilac_layout_columns *loader = lilac_plan_reduce_loader(plan);
     const uint64_t own = loader == NULL ? 1 : lilac_layout_columns_own(loader);
     for (uint32_t i = 0; i < plan->region.count; i++) {
-        partial_accesses access;
-        make_accesses(&access, plan, i);
-        lilac_plan_add_stores(&plan->price, &access.store, access.stores);
-        lilac_plan_add_loads(&plan->price, &access.load, access.loads);
+        lilac_plan_exchange exchange;
+        make_exchange(&exchange, plan, i);
+        lilac_plan_add_stores(&plan->price, &exchange.store, exchange.stores);
+        lilac_plan_add_loads(&plan->price, &exchange.load, exchange.loads);
     }
     plan->price.barriers = plan->num_warps;
     if (plan->loading_lanes == 0) {
@@ -140,13 +134,9 @@ bool lilac_plan_reduce_price(lilac_plan_price *result, const lilac_plan_reduce *
 void lilac_plan_reduce_bound(lilac_plan_bound *result, const lilac_plan_reduce *plan) {
     *result = (lilac_plan_bound){.met = true};
     for (uint32_t i = 0; i < plan->region.count && plan->slot_bits > 0; i++) {
-        partial_accesses access;
-        make_accesses(&access, plan, i);
-        result->store_wavefronts +=
-            lilac_plan_least_wavefronts(&access.store, access.stores, false);
-        result->load_wavefronts += lilac_plan_least_wavefronts(&access.load, access.loads, true);
+        lilac_plan_exchange exchange;
+        make_exchange(&exchange, plan, i);
+        lilac_plan_bound_add(result, &exchange);
     }
-    result->floor_wavefronts = result->store_wavefronts + result->load_wavefronts;
-    result->met =
-        result->floor_wavefronts == plan->price.store_wavefronts + plan->price.load_wavefronts;
+    lilac_plan_bound_compare(result, &plan->price);
 }

@@ -221,13 +221,7 @@ static bool check(const lilac_plan_scan *plan, lilac_reason *why) {
         return lilac_layout_refuse(why, "the axis has 2^%u elements; a scan has at most 2^%u",
                                    source->bits[plan->axis], LILAC_PLAN_MAX_SCAN);
     }
-    for (uint32_t i = 0; i < source->block_bits; i++) {
-        if (lilac_plan_columns_along(source, plan->axis, source->blocks[i]) != 0) {
-            return lilac_layout_refuse(why, "the axis of operand 0 is distributed over the blocks "
-                                            "of a cluster; a scan combines elements of one block");
-        }
-    }
-    return true;
+    return lilac_plan_check_axis(source, plan->axis, "a scan", why);
 }
 
 bool lilac_plan_scan_init(lilac_plan_scan *plan, const lilac_layout *source,

@@ -60,14 +60,9 @@ static void count_up(scan_counts *counts, uint32_t index) {
     }
 }
 
-/* The accesses of one operand in the run through memory. */
-typedef struct total_accesses {
-    uint64_t store_lanes[LILAC_PLAN_MAX_LANE_BITS], load_lanes[LILAC_PLAN_MAX_LANE_BITS];
-    lilac_plan_linear_access store, load;
-    uint64_t stores, loads; /* of a warp */
-} total_accesses;
-
-static void make_accesses(total_accesses *result, const lilac_plan_scan *plan, uint32_t operand) {
+/* The exchange of one operand in the run through memory. */
+static void make_exchange(lilac_plan_exchange *result, const lilac_plan_scan *plan,
+                          uint32_t operand) {
     const lilac_plan_scan_run *run = &plan->runs[plan->run_count - 1];
     const lilac_layout_columns *columns = &plan->scanned;
     const uint32_t size = lilac_plan_stored_bytes(plan->region.operands[operand].element_bits);
@@ -101,10 +96,10 @@ static prefix_counts count_memory(scan_counts *counts) {
     const uint64_t lines = items >> lilac_plan_scan_register_bits(run);
     const uint32_t warps = (uint32_t)__builtin_popcount(run->in_threads);
     for (uint32_t i = 0; i < plan->region.count; i++) {
-        total_accesses access;
-        make_accesses(&access, plan, i);
-        lilac_plan_add_stores(&plan->price, &access.store, access.stores);
-        lilac_plan_add_loads(&plan->price, &access.load, access.loads);
+        lilac_plan_exchange exchange;
+        make_exchange(&exchange, plan, i);
+        lilac_plan_add_stores(&plan->price, &exchange.store, exchange.stores);
+        lilac_plan_add_loads(&plan->price, &exchange.load, exchange.loads);
     }
     plan->price.barriers += plan->num_warps;
     plan->bytes = lilac_plan_region_bytes(
@@ -197,13 +192,9 @@ bool lilac_plan_scan_price(lilac_plan_price *result, const lilac_plan_scan *plan
 void lilac_plan_scan_bound(lilac_plan_bound *result, const lilac_plan_scan *plan) {
     *result = (lilac_plan_bound){.met = true};
     for (uint32_t i = 0; i < plan->region.count && plan->bytes > 0; i++) {
-        total_accesses access;
-        make_accesses(&access, plan, i);
-        result->store_wavefronts +=
-            lilac_plan_least_wavefronts(&access.store, access.stores, false);
-        result->load_wavefronts += lilac_plan_least_wavefronts(&access.load, access.loads, true);
+        lilac_plan_exchange exchange;
+        make_exchange(&exchange, plan, i);
+        lilac_plan_bound_add(result, &exchange);
     }
-    result->floor_wavefronts = result->store_wavefronts + result->load_wavefronts;
-    result->met =
-        result->floor_wavefronts == plan->price.store_wavefronts + plan->price.load_wavefronts;
+    lilac_plan_bound_compare(result, &plan->price);
 }
