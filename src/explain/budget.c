@@ -18,6 +18,20 @@ static uint32_t spilled_words(const lilac_explanation *e, uint32_t pressure, uin
     return spills ? pressure - most : 0;
 }
 
+/* The most registers of a thread of a warp program; 0: none is set. */
+static uint32_t set_registers(const lilac_simt_body *body) {
+    uint32_t most = 0;
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        if (i->code == LILAC_SIMT_OP_SET_MAX_REGISTERS) {
+            most = max_u32(most, (uint32_t)i->immediate);
+        }
+        for (uint32_t b = 0; b < i->body_count; b++) {
+            most = max_u32(most, set_registers(i->bodies[b]));
+        }
+    }
+    return most;
+}
+
 static void find_occupancy(lilac_explanation *e) {
     lilac_explain_budget *b = &e->budget;
     const lilac_arch *arch = e->compilation.target.arch;
@@ -26,7 +40,7 @@ static void find_occupancy(lilac_explanation *e) {
             ? lilac_registers_for_blocks(arch, e->kernel->num_warps, e->kernel->min_blocks)
             : LILAC_MOST_REGISTERS;
     const uint32_t pressure = lilac_simt_pressure(e->kernel, LILAC_SIMT_PRESSURE_EARLY);
-    e->spilled = spilled_words(e, pressure, most);
+    e->spilled = spilled_words(e, pressure, max_u32(most, set_registers(e->kernel->body)));
     b->shared_bytes = e->kernel->shared_bytes;
     b->registers_estimated = e->options.registers == 0;
     b->registers = e->options.registers;

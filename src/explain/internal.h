@@ -1,6 +1,7 @@
 /* What the files of the component `explain` share.
  *
  *   compile ─▶ collect.c    the operations and loops, and the plans of each
+ *            ─▶ launch_maps.c  the tensor maps of the launch
  *            ─▶ emitted.c   the SIMT instructions of each, by class
  *            ─▶ iterations.c     how often loops and branches are executed
  *            ─▶ plan_counts.c  counters of an operation, from plans and instructions
@@ -18,6 +19,7 @@
 #include <lilac/explain.h>
 #include <lilac/lower.h>
 #include <lilac/occupancy.h>
+#include <lilac/tensor_map.h>
 
 /* ---- counters (counters.c) ---------------------------------------------------------------- */
 
@@ -104,7 +106,10 @@ struct lilac_explanation {
     bool *known;
     lilac_simt_known_memory *memory; /* that pointers of the launch point to */
     uint32_t memory_count;
-    uint32_t count; /* operations */
+    lilac_tensor_map *maps; /* that the launcher makes, by parameter; rank 0: not known, or none */
+    uint32_t map_count;     /* that the launcher makes */
+    bool without_maps;      /* the launcher starts the kernel that has none */
+    uint32_t count;         /* operations */
     lilac_explain_operation *operations;
     explain_plans *plans;     /* by index of the operation, like the next ones */
     double *executions;       /* of a block */
@@ -112,6 +117,7 @@ struct lilac_explanation {
     explain_emitted *emitted; /* of one warp */
     double *traffic;          /* sectors that one execution exchanges with L2, for a block */
     double *lines;   /* wavefronts of L1 of one execution's accesses to global memory: accesses.c */
+    double *requests; /* lines of L2 that one execution's tensor copies read or write: accesses.c */
     double *pieces;  /* lines of memory that one execution accesses, in whole or in part, and none
                        before it: accesses.c */
     double *span;    /* bytes from its lowest to its highest address, in one program: accesses.c */
@@ -151,6 +157,11 @@ static inline uint32_t explain_number_of(const lilac_explanation *e, const lilac
     return op != NULL ? explain_number(e, op->location) : 0;
 }
 
+static inline bool explain_is_tensor_copy(const lilac_simt_instruction *i) {
+    return i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_STORE ||
+           i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+}
+
 /* ---- a walk over accesses (walk.c) ---------------------------------------------------------- */
 
 /* An instruction that accesses global memory, or that has bodies; `end` is the index behind what is
@@ -178,6 +189,8 @@ void explain_walker_clear(explain_walker *w);
 /* Calls `access` for each access of a thread of a program. */
 void explain_walk(explain_walker *w, uint64_t program, uint32_t thread, double place);
 
+/* launch_maps.c: makes the maps of the launch. False: the launcher starts the kernel without maps. */
+bool explain_make_maps(lilac_explanation *e);
 /* explain.c: sets the arguments, the memory and the grid of the launch. */
 void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *values);
 /* Of an H200. */

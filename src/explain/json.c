@@ -247,6 +247,7 @@ void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
     explain_json_string(out, target->arch->name);
     lilac_text_printf(out, ", \"num_warps\": %u, \"num_ctas\": %u, \"num_stages\": %u, ",
                       target->num_warps, target->num_ctas, target->num_stages);
+    lilac_text_printf(out, "\"launch_maps\": %s, ", e->map_count > 0 ? "true" : "false");
     put_files(out, e);
     explain_json_operations(out, e);
     put_loops(out, e);

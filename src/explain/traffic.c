@@ -48,11 +48,6 @@ typedef struct traffic {
     bool first; /* iterations are visited, not the last ones */
 } traffic;
 
-static bool is_tensor_copy(const lilac_simt_instruction *i) {
-    return i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_STORE ||
-           i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
-}
-
 /* ---- addresses ---------------------------------------------------------------------------- */
 
 static void extend(range *r, uint64_t value) {
@@ -69,7 +64,7 @@ static uint64_t offset_of(const lilac_simt_instruction *i) {
  * address 64; that of a tensor map which the kernel makes is the same for all. */
 static uint64_t note_address(traffic *t, site *s) {
     const lilac_simt_instruction *i = s->instruction;
-    const bool tensor = is_tensor_copy(i);
+    const bool tensor = explain_is_tensor_copy(i);
     /* The last operand of a load is the address of its mbarrier. */
     const uint32_t end = i->operand_count - (i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD);
     uint64_t hash = 0, bits;
@@ -165,7 +160,7 @@ static double distinct_part(const traffic *t, const site *s) {
 static double footprint_sectors(const traffic *t, const site *s, uint32_t index) {
     const lilac_explanation *e = t->e;
     const double sector = e->compilation.target.arch->sector_bytes;
-    if (!is_tensor_copy(s->instruction)) {
+    if (!explain_is_tensor_copy(s->instruction)) {
         return ((double)(s->ranges[0].highest - s->ranges[0].lowest) + e->span[index]) / sector;
     }
     const lilac_tile_op *op = e->operations[index].op;
