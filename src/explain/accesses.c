@@ -33,6 +33,11 @@ typedef struct tally {
     bool unknown;
 } tally;
 
+/* Of a tensor copy: the last programs in which a thread came to it, and in which one started it. */
+typedef struct copy_state {
+    uint32_t seen, done;
+} copy_state;
+
 typedef struct sampling {
     explain_walker walker;
     lilac_explanation *e;
@@ -40,8 +45,8 @@ typedef struct sampling {
     tally *tallies;  /* by number of the operation */
     uint64_t *table; /* of hashes of the sectors of a program */
     uint64_t mask;
-    uint32_t program; /* number in the sample, from 1 */
-    uint32_t *copied; /* by item: the last program in which this tensor copy was seen */
+    uint32_t program;   /* number in the sample, from 1 */
+    copy_state *copies; /* by item */
 } sampling;
 
 /* Bulk copies, and tensor copies whose map is not known, access what their plans say. */
@@ -150,21 +155,34 @@ static void add_row(tally *t, uint64_t sector, const lilac_tensor_map *map, uint
     }
 }
 
-/* A tensor copy of the program: one thread starts it. */
+/* Is the tensor copy executed by this thread? It is unless its predicate is known to be false. */
+static bool starts_copy(explain_walker *w, const lilac_simt_instruction *i) {
+    const uint32_t at = operand_of(w->user, i, LILAC_SIMT_I1, 0);
+    uint64_t bits;
+    return at == i->operand_count ||
+           !lilac_simt_evaluation_get(&w->values, i->operands[at], &bits) || bits != 0;
+}
+
+/* A tensor copy, which one thread of a program starts. */
 static void access_box(explain_walker *w, const explain_item *one) {
     sampling *s = w->user;
     tally *t = &s->tallies[one->number];
+    copy_state *state = &s->copies[one - w->items];
     int64_t at[LILAC_TENSOR_RANK];
     uint64_t rows = 1;
     const lilac_tensor_map *map = box_of(w, one->instruction, at);
-    if (map == NULL || s->copied[one - w->items] == s->program) {
+    if (map == NULL || state->done == s->program) {
         return;
     }
-    s->copied[one - w->items] = s->program;
     t->programs += t->last != s->program;
     t->last = s->program;
-    t->all++;
+    t->all += state->seen != s->program;
+    state->seen = s->program;
+    if (!starts_copy(w, one->instruction)) {
+        return;
+    }
     t->active++;
+    state->done = s->program;
     for (uint32_t d = 1; d < map->rank; d++) {
         rows *= map->box[d];
     }
@@ -313,7 +331,7 @@ void explain_find_accesses(lilac_explanation *e) {
     s.walker.user = &s;
     if (s.walker.accesses > 0) {
         s.tallies = lilac_arena_array(e->arena, tally, e->count + 1);
-        s.copied = lilac_arena_array(e->arena, uint32_t, s.walker.count + 1);
+        s.copies = lilac_arena_array(e->arena, copy_state, s.walker.count + 1);
         s.mask = power_above(8 * threads * s.walker.accesses) - 1;
         s.table = lilac_heap_grow(NULL, (size_t)(s.mask + 1) * sizeof *s.table);
         sample_programs(&s, all);

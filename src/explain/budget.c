@@ -114,15 +114,21 @@ static void find_roofs(lilac_explanation *e) {
     }
 }
 
+enum { SECTORS = 4 }; /* of a line */
+
 static double larger(double a, double b) {
     return a > b ? a : b;
+}
+
+/* Sectors of the lines that a tensor copy requests of L2 beyond those that it copies. */
+static double partial_sectors(const lilac_explanation *e, uint32_t index) {
+    return larger(0, SECTORS * e->requests[index] - e->traffic[index]);
 }
 
 /* Sectors that an operation does not access of the lines that memory delivers for it; negative, if
  * an operation before it has accessed other sectors of these lines. What a loop leaves in one
  * iteration it may access in the next one. */
 static double unused_sectors(const lilac_explanation *e, uint32_t index) {
-    enum { SECTORS = 4 };
     const bool atomic = e->operations[index].op->code == LILAC_TILE_OP_TT_ATOMIC_RMW;
     if (e->span[index] == 0 || e->again[index] > 0 || e->operations[index].loop > 0 || atomic) {
         return 0;
@@ -150,6 +156,7 @@ static void fill_segments(lilac_explanation *e) {
         s->sectors += times * e->traffic[i] * (1 - e->cached[i]);
         s->memory_sectors += times * e->traffic[i] * e->share[i];
         s->unused_sectors += times * unused_sectors(e, i);
+        s->partial_sectors += times * partial_sectors(e, i);
     }
 }
 

@@ -83,8 +83,7 @@ bool explain_make_maps(lilac_explanation *e) {
         return true;
     }
     const int64_t *values = values_of(e);
-    bool good =
-        lilac_launch_conditions_check(NULL, &recipes.conditions, grid, values, NULL);
+    bool good = lilac_launch_conditions_check(NULL, &recipes.conditions, grid, values, NULL);
     for (uint32_t i = 0; i < recipes.count && good; i++) {
         lilac_tensor_map map;
         if (map_is_known(e, &recipes.maps[i])) {
