@@ -202,13 +202,14 @@ def within(cases, c, chosen, limit=0.15):
 
 
 def read(launched, plain):
-    """The cases; and which of them are launched, and which are those without maps."""
+    """The cases; and which of them are as launched, and which without maps."""
     with open(launched, encoding="utf-8") as first, open(plain, encoding="utf-8") as second:
         rows, others = json.load(first), {row["name"]: row for row in json.load(second)}
     mapped = [row["launch_maps"] for row in rows]
     rows += [others[row["name"]] for row in rows if row["launch_maps"]]
-    more = len(rows) - len(mapped)
-    return Cases(rows), numpy.array([True] * len(mapped) + [False] * more), numpy.array([not one for one in mapped] + [True] * more)
+    number = numpy.arange(len(rows))
+    plain = numpy.array([not one for one in mapped] + [True] * (len(rows) - len(mapped)))
+    return Cases(rows), number < len(mapped), plain
 
 
 def main():

@@ -118,8 +118,9 @@ def within(rows, limit=0.15):
     return sum(abs(row["predicted_ms"] / row["ms"] - 1) <= limit for row in rows)
 
 
-def table(rows):
+def table(rows, products=PRODUCTS):
     lines = ["# Predicted times", "", __doc__.strip().split("\n\n")[2].replace("\n", " "), "",
+             f"Measured times: `{OPERATORS}`, `{products}`.", "",
              "| half | cases | within 15 % | within 30 % |", "|---|---|---|---|"]
     halves = {"fitted": [row for row in rows if row["half"] == 0], "held out": [row for row in rows if row["half"] == 1]}
     for name, part in (*halves.items(), ("both", rows)):
@@ -176,7 +177,7 @@ def main():
                 json.dump(data, file, indent=1)
     if options.markdown:
         with open(options.markdown, "w", encoding="utf-8") as file:
-            file.write(table(rows))
+            file.write(table(rows, options.products))
     print(table(rows).split("\n\n| case")[0])
 
 

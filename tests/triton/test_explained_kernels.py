@@ -51,7 +51,8 @@ def product(a, b, c, m, n, k, pitch, BM: tl.constexpr, BN: tl.constexpr, BK: tl.
 def test_the_kernel_that_the_launcher_starts(pitch, mapped):
     """Rows of A must begin at multiples of 16 bytes."""
     with lilac.triton.enabled():
-        kernel = product.warmup(Pointer("fp16"), Pointer("fp16"), Pointer("fp32"), 384, 64, 1024, 1025, BM=128, BN=64, BK=64, grid=(3,))
+        kernel = product.warmup(Pointer("fp16"), Pointer("fp16"), Pointer("fp32"), 384, 64, 1024, 1025, BM=128, BN=64,
+                                BK=64, grid=(3,))
     if kernel.metadata.lilac.get("mapped") is None:
         pytest.skip("no kernel with tensor maps was assembled")
     facts = lilac.triton.explain(kernel, grid=3, arguments={"m": 384, "n": 64, "k": 1024, "pitch": pitch}).json
