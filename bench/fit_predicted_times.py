@@ -1,8 +1,10 @@
 """Fits the constants of predicted times (src/explain/predict.c) to the measured times of lilac.bench's cases.
 
-    python bench/predicted_times.py --contents contents.npz --budgets budgets.json
-    python bench/fit_predicted_times.py budgets.json --markdown bench/results/h200_predicted_times_fit.md
+    python bench/predicted_times.py --contents contents.npz --budgets launched.json
+    python bench/predicted_times.py --contents contents.npz --budgets plain.json --products h200_products_without_maps.json
+    python bench/fit_predicted_times.py launched.json plain.json --markdown bench/results/h200_predicted_times_fit.md
 
+The cases are those that are launched, and again those of them that have tensor maps of the launcher, as kernels without.
 The model is that of predict.c, on the segments of the explanations; the program first compares its times with those of
 the command. The constants start from PRIORS, and are changed at random where that lowers
 
@@ -27,7 +29,7 @@ import numpy
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "explain", "predict.c")
 MULTIPROCESSORS, SECTOR = 132, 32
 FIELDS = ("iterations", "entries", "clocks", "busy", "waits", "program", "tensor", "shared", "global", "special", "operands",
-          "shuffles", "sectors", "memory_sectors", "unused_sectors")
+          "shuffles", "sectors", "memory_sectors", "unused_sectors", "partial_sectors", "extremes")
 CLASSES = ("integers", "selects, packing", "conversions", "global memory", "special functions")
 
 # Expected values and how far the constants may be from them, as factors: the rates of arithmetic in the CUDA C++
@@ -39,6 +41,7 @@ PRIORS = {
     "TENSOR": (1, 0.25), "OPERANDS": (1, 0.2), "LATENCY": (1, 0.15), "FILL": (1200, 0.4), "BLOCK": (100, 0.7),
     "UNITS": (2.2, 0.25), "ONE": (2.5, 0.35), "BLOCKS": (2, 0.25), "GROWTH": (0.3, 1), "DEVICE": (2.5, 0.3),
     "ROOFS": (5, 0.5), "MIX": (0.3, 0.5), "IMBALANCE": (0.9, 0.15), "DIRTY": (28e6, 0.2), "DIRTY_REACH": (40e6, 0.5),
+    "PARTIAL": (0.5, 0.5), "POWER": (0.2, 0.5), "POWER_TIME": (2.5e-4, 0.7),
 }  # fmt: skip
 WEIGHT = 0.0015  # of the penalty
 
@@ -77,7 +80,8 @@ class Cases:
         self.of = {name: table(lambda one, name=name: one[name]) for name in FIELDS}
         self.issue = {name: table(lambda one, name=name: one["issue"].get(name, 0)) for name in CLASSES}
         self.issued = table(lambda one: sum(one["issue"].values()))
-        self.fills = ((self.of["waits"] > 0) * self.of["entries"])[:, 1:].sum(1)
+        self.fills = ((self.of["waits"] > 0) * (self.of["program"] == 0) * self.of["entries"])[:, 1:].sum(1) \
+            + (self.of["program"] > 0).any(1)
         # How much longer the longest block is than the mean one, from what the command made of it.
         self.beyond = numpy.zeros(len(rows))
         known = constants()
@@ -96,21 +100,37 @@ class Model:
     def __init__(self, cases, c):
         of, issue = cases.of, cases.issue
         self.cases, self.c = cases, c
+        program = of["program"]
         functions = issue["special functions"]
-        self.units = norm(
-            c["UNITS"], c["ISSUE"] * cases.issued,
-            c["INTEGER"] * issue["integers"] + c["MOVE"] * issue["selects, packing"] + c["CONVERT"] * issue["conversions"],
+        self.parts = [
+            c["ISSUE"] * cases.issued,
+            c["INTEGER"] * (issue["integers"] + of["extremes"]) + c["MOVE"] * issue["selects, packing"]
+            + c["CONVERT"] * issue["conversions"],
             c["WAVEFRONT"] * of["shared"] + c["LINE"] * of["global"] + c["SHUFFLE"] * of["shuffles"]
             + c["ACCESS"] * issue["global memory"],
-            numpy.maximum(c["TENSOR"] * of["tensor"], c["OPERANDS"] * of["operands"]),
-            c["SPECIAL"] * functions + c["CONVERSION"] * (of["special"] - functions))
+            c["TENSOR"] * of["tensor"], c["OPERANDS"] * of["operands"],
+            c["SPECIAL"] * functions + c["CONVERSION"] * (of["special"] - functions)]
+        units = self.units_of(self.parts)
         busy = numpy.minimum(of["busy"], of["clocks"])
-        self.alone = numpy.maximum(self.units, of["iterations"] * (busy + c["LATENCY"] * (of["clocks"] - busy)))
+        alone = numpy.maximum(units, of["iterations"] * (busy + c["LATENCY"] * (of["clocks"] - busy)))
         sectors = of["memory_sectors"] + c["PART"] * numpy.maximum(of["unused_sectors"], 0)
         most = numpy.maximum(cases.blocks * SECTOR * sectors.sum(1), 1e-9)
         dirty = 1 + c["DIRTY"] * (1 - numpy.exp(-most / c["DIRTY_REACH"])) / most
-        self.memory = sectors * (c["CLOCK"] * SECTOR / c["MEMORY"] * dirty)[:, None]
-        self.l2 = of["sectors"] * c["CLOCK"] * SECTOR / c["L2"]
+        memory = sectors * (c["CLOCK"] * SECTOR / c["MEMORY"] * dirty)[:, None]
+        l2 = (of["sectors"] + c["PARTIAL"] * of["partial_sectors"]) * c["CLOCK"] * SECTOR / c["L2"]
+        # The warp programs, which are executed at the same time, as one segment behind the others.
+        own = program == 0
+        longest = numpy.max([(alone * (program == k)).sum(1) for k in range(1, int(program.max()) + 2)], axis=0)
+
+        def merged(values, last=None):
+            return numpy.column_stack([values * own, (values * ~own).sum(1) if last is None else last])
+
+        self.units = merged(units, self.units_of([(part * ~own).sum(1) for part in self.parts]))
+        self.alone, self.memory, self.l2 = merged(alone, longest), merged(memory), merged(l2)
+
+    def units_of(self, parts):
+        issue, integers, shared, tensor, operands, special = parts
+        return norm(self.c["UNITS"], issue, integers, shared, numpy.maximum(tensor, operands), special)
 
     def clocks(self, alone, units, memory, l2, resident, active):
         c, every = self.c, resident * active
@@ -120,14 +140,10 @@ class Model:
 
     def wave(self, resident, active):
         """Clocks of blocks that are in the same segments, and in different ones."""
-        program = self.cases.of["program"]
         segments = self.clocks(self.alone, self.units, self.memory, self.l2, resident[:, None], active[:, None])
         begin = self.c["BLOCK"] + self.c["FILL"] * self.cases.fills
-        own, alone = ((part * (program == 0)).sum(1) for part in (segments, self.alone))
-        longest = [numpy.max([(part * (program == k)).sum(1) for k in range(1, int(program.max()) + 2)], axis=0)
-                   for part in (segments, self.alone)]
-        in_step = begin + own + longest[0]
-        mixed = self.clocks(begin + alone + longest[1], self.units.sum(1), self.memory.sum(1), self.l2.sum(1), resident, active)
+        in_step = begin + segments.sum(1)
+        mixed = self.clocks(begin + self.alone.sum(1), self.units.sum(1), self.memory.sum(1), self.l2.sum(1), resident, active)
         return in_step, numpy.minimum(mixed, in_step)
 
     def longest_block(self):
@@ -147,8 +163,13 @@ class Model:
         few = waves * in_step + numpy.where(rest > 0, last, 0)
         many = (in_step + c["MIX"] * (mixed - in_step)) * cases.blocks / full
         part = numpy.where(single, 0, numpy.clip((waves - 2) / 6, 0, 1))
-        return (c["LAUNCH"] + (few + part * (many - few)) / c["CLOCK"]
+        time = (c["LAUNCH"] + (few + part * (many - few)) / c["CLOCK"]
                 + c["IMBALANCE"] * cases.beyond * self.longest_block())
+        return time + c["POWER"] * self.tensor_time() * time / (time + c["POWER_TIME"])
+
+    def tensor_time(self):
+        """Seconds that the tensor cores are busy."""
+        return self.cases.of["tensor"].sum(1) * self.cases.blocks / (MULTIPROCESSORS * self.c["CLOCK"])
 
 
 def loss(cases, c, chosen):
@@ -180,14 +201,25 @@ def within(cases, c, chosen, limit=0.15):
     return int((numpy.abs(Model(cases, c).times() / cases.measured - 1)[chosen] <= limit).sum())
 
 
+def read(launched, plain):
+    """The cases; and which of them are as launched, and which without maps."""
+    with open(launched, encoding="utf-8") as first, open(plain, encoding="utf-8") as second:
+        rows, others = json.load(first), {row["name"]: row for row in json.load(second)}
+    mapped = [row["launch_maps"] for row in rows]
+    rows += [others[row["name"]] for row in rows if row["launch_maps"]]
+    number = numpy.arange(len(rows))
+    plain = numpy.array([not one for one in mapped] + [True] * (len(rows) - len(mapped)))
+    return Cases(rows), number < len(mapped), plain
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("budgets", help="what predicted_times.py --budgets wrote")
-    parser.add_argument("--rounds", type=int, default=3000, help="of the search")
+    parser.add_argument("launched", help="what predicted_times.py --budgets wrote of the kernels that are launched")
+    parser.add_argument("plain", help="likewise of kernels without tensor maps of the launcher")
+    parser.add_argument("--rounds", type=int, default=10000, help="of the search")
     parser.add_argument("--markdown", help="write the results")
     options = parser.parse_args()
-    with open(options.budgets, encoding="utf-8") as file:
-        cases = Cases(json.load(file))
+    cases, launched, plain = read(options.launched, options.plain)
     difference = numpy.abs(Model(cases, constants()).times() / cases.predicted - 1).max()
     if difference > 0.01:
         raise SystemExit(f"the model differs from predict.c by {100 * difference:.1f} %")
@@ -195,11 +227,12 @@ def main():
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         found = dict(zip(halves, pool.map(fit, [cases] * 3, halves.values(), (1, 2, 3), [options.rounds] * 3)))
     lines = ["# Fit of the predicted times", "", __doc__.strip().split("\n\n")[4].replace("\n", " "), "",
-             "| constants fitted to | cases of one half within 15 % | of the other half | of all | of all within 30 % |",
-             "|---|---|---|---|---|"]
+             "| constants fitted to | kernels | one half within 15 % | the other half | all | all within 30 % |",
+             "|---|---|---|---|---|---|"]
     for name, c in found.items():
-        parts = [f"{within(cases, c, chosen)} of {chosen.sum()}" for chosen in halves.values()]
-        lines.append(f"| {name} | {' | '.join(parts)} | {within(cases, c, halves['all'], 0.3)} |")
+        for kernels, kind in (("launched", launched), ("without maps", plain)):
+            parts = [f"{within(cases, c, chosen & kind)} of {(chosen & kind).sum()}" for chosen in halves.values()]
+            lines.append(f"| {name} | {kernels} | {' | '.join(parts)} | {within(cases, c, kind, 0.3)} |")
     lines += ["", "| constant | " + " | ".join(found) + " |", "|---|---|---|---|"]
     lines += [f"| {name} | " + " | ".join(f"{c[name]:.4g}" for c in found.values()) + " |" for name in PRIORS]
     print("\n".join(lines))

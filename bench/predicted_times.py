@@ -2,14 +2,14 @@
 
     python bench/predicted_times.py --json bench/results/h200_predicted_times.json --markdown bench/results/h200_predicted_times.md
 
-Each case is compiled as on an H200 (no GPU is needed), explained with its launch and the registers that ptxas reported
-when it was measured, and the predicted time is compared with the measured one. The launch includes the contents of small
-integer buffers (lengths, offsets, tables of pages), on which trip counts depend. The constants of the model
-(src/explain/predict.c) were fitted on a random half of the cases by bench/fit_predicted_times.py, which also does so with the
-other half and with all (h200_predicted_times_fit.md).
+Each case is compiled as on an H200 (no GPU is needed), explained with its launch and the registers that ptxas reports
+(of a kernel that was measured, those of then), and the predicted time is compared with the measured one. The launch includes
+the contents of small integer buffers (lengths, offsets, tables of pages), on which trip counts depend. The constants of the
+model (src/explain/predict.c) were fitted on a random half of the cases by bench/fit_predicted_times.py, which also does so
+with the other half and with all (h200_predicted_times_fit.md).
 
-The default run of the cases with products is one of kernels without tensor maps of the launcher, to which the model was
-fitted. `--products h200_products.json` is a run of those that are launched with maps, where the table says so.
+Kernels are those that are launched: with tensor maps of the launcher where it makes them. An earlier run of the cases with
+products was one of kernels without: `--products h200_products_without_maps.json` compares with that.
 
 The contents of the buffers are made by PyTorch, which on another device makes other numbers of the same distributions:
 
@@ -31,7 +31,7 @@ from lilac.bench.discover import discover
 
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
 LARGEST = 1 << 17  # elements of a buffer whose contents are given
-OPERATORS, PRODUCTS = "h200_operators_run_times.json", "h200_products_without_maps.json"
+OPERATORS, PRODUCTS = "h200_operators_run_times.json", "h200_products.json"
 
 
 def measured(products=PRODUCTS):
@@ -91,13 +91,19 @@ def explained(case, row, contents):
     with lilac.triton.enabled():
         kernel = case.launch.compile()
     text, measured = kernel.asm["ttir"], row["lilac"]["kernels"][0]
-    maps = measured.get("launch_maps", False)
-    registers = None if maps else measured["registers"]  # those of the kernel without maps
-    parameters = {one["name"] for one in lilac.compile(text, **case.launch.options).metadata["parameters"]}
+    mapped = kernel.metadata.lilac.get("mapped") if measured.get("launch_maps") else None
+    plain = lilac.compile(text, **case.launch.options)
+    parameters = {one["name"] for one in plain.metadata["parameters"]}
     arguments = {name: value for name, value in integers(case.launch).items() if name in parameters}
     arguments.update({name: contents[key] for key, name, _, _ in integer_buffers(case) if key in contents})
-    return lilac.explain(text, grid=case.launch.grid, arguments=arguments, registers=registers,
-                         launch_maps=maps, **case.launch.options).json
+
+    def explain(maps, registers):
+        return lilac.explain(text, grid=case.launch.grid, arguments=arguments, registers=registers, launch_maps=maps,
+                             **case.launch.options).json
+
+    facts = explain(True, mapped["registers"]) if mapped else None
+    # The registers of the record are those of the plain kernel, which some launches start.
+    return facts if facts and facts["launch_maps"] else explain(False, measured["registers"])
 
 
 def bound(budget):
@@ -112,8 +118,9 @@ def within(rows, limit=0.15):
     return sum(abs(row["predicted_ms"] / row["ms"] - 1) <= limit for row in rows)
 
 
-def table(rows):
+def table(rows, products=PRODUCTS):
     lines = ["# Predicted times", "", __doc__.strip().split("\n\n")[2].replace("\n", " "), "",
+             f"Measured times: `{OPERATORS}`, `{products}`.", "",
              "| half | cases | within 15 % | within 30 % |", "|---|---|---|---|"]
     halves = {"fitted": [row for row in rows if row["half"] == 0], "held out": [row for row in rows if row["half"] == 1]}
     for name, part in (*halves.items(), ("both", rows)):
@@ -161,7 +168,8 @@ def main():
         rows.append({"name": case.name, "half": half_of(case.name), "ms": row["lilac"]["ms"], "bound": bound(budget),
                      "predicted_ms": 1e3 * (budget["seconds"] or 0)})
         budgets.append({**rows[-1], "family": case.family, "least_bytes": row["bytes"], "budget": budget,
-                        "num_warps": facts["num_warps"], "num_ctas": facts["num_ctas"], "loops": facts["loops"],
+                        "num_warps": facts["num_warps"], "num_ctas": facts["num_ctas"],
+                        "launch_maps": facts["launch_maps"], "loops": facts["loops"],
                         "segments": facts["segments"]})
     for name, data in ((options.json, rows), (options.budgets, budgets)):
         if name:
@@ -169,7 +177,7 @@ def main():
                 json.dump(data, file, indent=1)
     if options.markdown:
         with open(options.markdown, "w", encoding="utf-8") as file:
-            file.write(table(rows))
+            file.write(table(rows, options.products))
     print(table(rows).split("\n\n| case")[0])
 
 

@@ -138,6 +138,7 @@ typedef struct lilac_explain_time {
     double memory, l2;      /* all bytes at the bandwidth */
     double multiprocessors; /* the waves of blocks one after another */
     double imbalance;       /* the longest block, beyond the mean one */
+    double power;           /* what a lower clock adds if tensor cores are busy for long */
     double waves;           /* blocks over those that are resident on the device, rounded up */
 } lilac_explain_time;
 

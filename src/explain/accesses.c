@@ -9,6 +9,9 @@
  *     pieces                    lines of 128 bytes, in whole or in part, that no operation before
  *                               it accesses
  *     span                      bytes from its lowest address in a program to its highest
+ *     requests                  lines of L2 that the rows of its boxes are in, of a tensor copy
+ *
+ * Of a box, rows and parts of rows that are outside of the tensor are not accessed.
  *
  * An operation with an address that cannot be evaluated keeps the sectors of its plan. */
 #include "internal.h"
@@ -23,12 +26,17 @@ enum { MOST_EVALUATIONS = 1 << 16, MOST_PROGRAMS = 32, ENOUGH_PROGRAMS = 16, LIN
 static const uint32_t LOADS = UINT32_MAX, STORES = UINT32_MAX - 1;
 
 typedef struct tally {
-    uint64_t sectors, pieces, lines, active, all;
+    uint64_t sectors, pieces, lines, requests, active, all;
     uint64_t lowest, highest; /* addresses of the last program */
     double span;              /* the largest of its programs */
     uint32_t programs, last;  /* that reached it; the last one plus 1 */
     bool unknown;
 } tally;
+
+/* Of a tensor copy: the last programs in which a thread came to it, and in which one started it. */
+typedef struct copy_state {
+    uint32_t seen, done;
+} copy_state;
 
 typedef struct sampling {
     explain_walker walker;
@@ -37,10 +45,11 @@ typedef struct sampling {
     tally *tallies;  /* by number of the operation */
     uint64_t *table; /* of hashes of the sectors of a program */
     uint64_t mask;
-    uint32_t program; /* number in the sample, from 1 */
+    uint32_t program;   /* number in the sample, from 1 */
+    copy_state *copies; /* by item */
 } sampling;
 
-/* Tensor copies and bulk copies access what their plans say. */
+/* Bulk copies, and tensor copies whose map is not known, access what their plans say. */
 static bool is_access(const lilac_simt_instruction *i) {
     switch (i->code) {
     case LILAC_SIMT_OP_LD_GLOBAL:
@@ -104,9 +113,102 @@ static void end_program(tally *t) {
     t->highest = 0;
 }
 
+/* The parameter that an operand is, if it is a tensor map; the number of parameters: it is none. */
+static uint32_t map_parameter(const lilac_simt_kernel *kernel, lilac_simt_value value) {
+    const lilac_simt_instruction *made = kernel->values[value].definition;
+    const bool is_map = made != NULL && made->code == LILAC_SIMT_OP_PARAM &&
+                        kernel->parameters[made->immediate].is_tensor_map;
+    return is_map ? (uint32_t)made->immediate : kernel->parameter_count;
+}
+
+/* The map of a tensor copy, and the coordinates of its box; NULL: they are not known. */
+static const lilac_tensor_map *box_of(explain_walker *w, const lilac_simt_instruction *i,
+                                      int64_t at[LILAC_TENSOR_RANK]) {
+    const lilac_simt_kernel *kernel = w->e->kernel;
+    const lilac_simt_value *operand = i->operands, *end = operand + i->operand_count;
+    while (operand < end && map_parameter(kernel, *operand) == kernel->parameter_count) {
+        operand++;
+    }
+    const lilac_tensor_map *map =
+        operand < end ? &w->e->maps[map_parameter(kernel, *operand)] : NULL;
+    for (uint32_t d = 0; map != NULL && d < map->rank; d++) {
+        uint64_t bits;
+        if (!lilac_simt_evaluation_get(&w->values, operand[1 + d], &bits)) {
+            return NULL;
+        }
+        at[d] = (int32_t)(uint32_t)bits;
+    }
+    return map != NULL && map->rank > 0 ? map : NULL;
+}
+
+/* The sectors and lines of a row of a box, whose first element has this address. */
+static void add_row(tally *t, uint64_t sector, const lilac_tensor_map *map, uint64_t address,
+                    int64_t first) {
+    const int64_t begin = first > 0 ? first : 0, end = first + map->box[0];
+    const int64_t stop = end < (int64_t)map->dims[0] ? end : (int64_t)map->dims[0];
+    const uint64_t bytes = lilac_tensor_element_bytes(map->element);
+    if (begin < stop) {
+        const uint64_t low = address + (uint64_t)(begin - first) * bytes;
+        const uint64_t high = address + (uint64_t)(stop - first) * bytes - 1;
+        t->sectors += high / sector - low / sector + 1;
+        t->requests += high / LINE - low / LINE + 1;
+    }
+}
+
+/* Is the tensor copy executed by this thread? It is unless its predicate is known to be false. */
+static bool starts_copy(explain_walker *w, const lilac_simt_instruction *i) {
+    const uint32_t at = operand_of(w->user, i, LILAC_SIMT_I1, 0);
+    uint64_t bits;
+    return at == i->operand_count ||
+           !lilac_simt_evaluation_get(&w->values, i->operands[at], &bits) || bits != 0;
+}
+
+/* A tensor copy, which one thread of a program starts. */
+static void access_box(explain_walker *w, const explain_item *one) {
+    sampling *s = w->user;
+    tally *t = &s->tallies[one->number];
+    copy_state *state = &s->copies[one - w->items];
+    int64_t at[LILAC_TENSOR_RANK];
+    uint64_t rows = 1;
+    const lilac_tensor_map *map = box_of(w, one->instruction, at);
+    if (map == NULL || state->done == s->program) {
+        return;
+    }
+    t->programs += t->last != s->program;
+    t->last = s->program;
+    t->all += state->seen != s->program;
+    state->seen = s->program;
+    if (!starts_copy(w, one->instruction)) {
+        return;
+    }
+    t->active++;
+    state->done = s->program;
+    for (uint32_t d = 1; d < map->rank; d++) {
+        rows *= map->box[d];
+    }
+    s->evaluations += rows;
+    for (uint64_t row = 0; row < rows; row++) {
+        uint64_t rest = row, bytes = lilac_tensor_element_bytes(map->element);
+        uint64_t address = map->address + (uint64_t)at[0] * bytes;
+        bool inside = true;
+        for (uint32_t d = 1; d < map->rank; rest /= map->box[d++]) {
+            const int64_t x = at[d] + (int64_t)(rest % map->box[d]);
+            inside &= x >= 0 && x < (int64_t)map->dims[d];
+            address += (uint64_t)x * map->strides[d - 1];
+        }
+        if (inside) {
+            add_row(t, w->e->compilation.target.arch->sector_bytes, map, address, at[0]);
+        }
+    }
+}
+
 static void access_memory(explain_walker *w, const explain_item *one) {
     sampling *s = w->user;
     const lilac_simt_instruction *i = one->instruction;
+    if (explain_is_tensor_copy(i)) {
+        access_box(w, one);
+        return;
+    }
     if (!is_access(i)) {
         return;
     }
@@ -175,6 +277,7 @@ static void note_results(sampling *s) {
         if (!t->unknown) {
             s->e->span[n - 1] = t->span;
             s->e->lines[n - 1] = (double)t->lines / t->programs;
+            s->e->requests[n - 1] = (double)t->requests / t->programs;
             s->e->pieces[n - 1] = (double)t->pieces / t->programs;
             s->e->traffic[n - 1] = (atomic ? 2.0 : 1.0) * (double)t->sectors / t->programs;
         } else {
@@ -228,6 +331,7 @@ void explain_find_accesses(lilac_explanation *e) {
     s.walker.user = &s;
     if (s.walker.accesses > 0) {
         s.tallies = lilac_arena_array(e->arena, tally, e->count + 1);
+        s.copies = lilac_arena_array(e->arena, copy_state, s.walker.count + 1);
         s.mask = power_above(8 * threads * s.walker.accesses) - 1;
         s.table = lilac_heap_grow(NULL, (size_t)(s.mask + 1) * sizeof *s.table);
         sample_programs(&s, all);

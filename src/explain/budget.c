@@ -18,6 +18,20 @@ static uint32_t spilled_words(const lilac_explanation *e, uint32_t pressure, uin
     return spills ? pressure - most : 0;
 }
 
+/* The most registers of a thread of a warp program; 0: none is set. */
+static uint32_t set_registers(const lilac_simt_body *body) {
+    uint32_t most = 0;
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        if (i->code == LILAC_SIMT_OP_SET_MAX_REGISTERS) {
+            most = max_u32(most, (uint32_t)i->immediate);
+        }
+        for (uint32_t b = 0; b < i->body_count; b++) {
+            most = max_u32(most, set_registers(i->bodies[b]));
+        }
+    }
+    return most;
+}
+
 static void find_occupancy(lilac_explanation *e) {
     lilac_explain_budget *b = &e->budget;
     const lilac_arch *arch = e->compilation.target.arch;
@@ -26,7 +40,7 @@ static void find_occupancy(lilac_explanation *e) {
             ? lilac_registers_for_blocks(arch, e->kernel->num_warps, e->kernel->min_blocks)
             : LILAC_MOST_REGISTERS;
     const uint32_t pressure = lilac_simt_pressure(e->kernel, LILAC_SIMT_PRESSURE_EARLY);
-    e->spilled = spilled_words(e, pressure, most);
+    e->spilled = spilled_words(e, pressure, max_u32(most, set_registers(e->kernel->body)));
     b->shared_bytes = e->kernel->shared_bytes;
     b->registers_estimated = e->options.registers == 0;
     b->registers = e->options.registers;
@@ -100,15 +114,21 @@ static void find_roofs(lilac_explanation *e) {
     }
 }
 
+enum { SECTORS = 4 }; /* of a line */
+
 static double larger(double a, double b) {
     return a > b ? a : b;
+}
+
+/* Sectors of the lines that a tensor copy requests of L2 beyond those that it copies. */
+static double partial_sectors(const lilac_explanation *e, uint32_t index) {
+    return larger(0, SECTORS * e->requests[index] - e->traffic[index]);
 }
 
 /* Sectors that an operation does not access of the lines that memory delivers for it; negative, if
  * an operation before it has accessed other sectors of these lines. What a loop leaves in one
  * iteration it may access in the next one. */
 static double unused_sectors(const lilac_explanation *e, uint32_t index) {
-    enum { SECTORS = 4 };
     const bool atomic = e->operations[index].op->code == LILAC_TILE_OP_TT_ATOMIC_RMW;
     if (e->span[index] == 0 || e->again[index] > 0 || e->operations[index].loop > 0 || atomic) {
         return 0;
@@ -136,6 +156,7 @@ static void fill_segments(lilac_explanation *e) {
         s->sectors += times * e->traffic[i] * (1 - e->cached[i]);
         s->memory_sectors += times * e->traffic[i] * e->share[i];
         s->unused_sectors += times * unused_sectors(e, i);
+        s->partial_sectors += times * partial_sectors(e, i);
     }
 }
 

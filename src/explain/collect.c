@@ -84,6 +84,7 @@ void explain_collect(lilac_explanation *e) {
     e->emitted = lilac_arena_array(e->arena, explain_emitted, e->count + 1);
     e->traffic = lilac_arena_array(e->arena, double, e->count + 1);
     e->lines = lilac_arena_array(e->arena, double, e->count + 1);
+    e->requests = lilac_arena_array(e->arena, double, e->count + 1);
     e->pieces = lilac_arena_array(e->arena, double, e->count + 1);
     e->span = lilac_arena_array(e->arena, double, e->count + 1);
     e->cached = lilac_arena_array(e->arena, double, e->count + 1);

@@ -207,6 +207,18 @@ double explain_slots(const lilac_explanation *e, const lilac_simt_instruction *i
     }
 }
 
+static bool is_extreme(const lilac_simt_instruction *i) {
+    return i->code == LILAC_SIMT_OP_FMIN || i->code == LILAC_SIMT_OP_FMAX;
+}
+
+/* Comparisons, minima and maxima have the rate of integers, also of floats (CUDA C++ programming
+ * guide, throughput of arithmetic). */
+bool explain_is_integer(const lilac_simt_instruction *i) {
+    const lilac_explain_class class_ = explain_class_of(i);
+    return class_ == LILAC_EXPLAIN_INTEGER || class_ == LILAC_EXPLAIN_CONVERT ||
+           class_ == LILAC_EXPLAIN_MOVE || is_extreme(i);
+}
+
 /* Does the special function unit execute it? It also converts between integers and floats. */
 bool explain_is_special(const lilac_explanation *e, const lilac_simt_instruction *i) {
     switch (i->code) {
@@ -374,6 +386,7 @@ static void visit(walk *w, const lilac_simt_body *body, double weight, uint64_t 
                   issued * (double)warps);
         e->segments[segment].special += explain_is_special(e, i) ? weight * (double)warps : 0;
         e->segments[segment].tensor += weight * tensor_clocks(e, i, warps);
+        e->segments[segment].extremes += is_extreme(i) ? weight * (double)warps : 0;
         if (i->code == LILAC_SIMT_OP_ATOMIC_SHARED) {
             e->segments[segment].shared += CONFLICTS * weight * (double)warps;
         }

@@ -97,6 +97,20 @@ void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *value
     memcpy(values->grid, e->options.launch.grid, sizeof values->grid);
 }
 
+/* The kernel that the launcher starts where its arguments permit no maps. Its registers are not
+ * those of the one with maps. */
+static lilac_explanation *explain_without_maps(lilac_context *context, uint32_t source,
+                                               const lilac_explain_options *options) {
+    lilac_explain_options plain = *options;
+    plain.compile.target.launch_maps = false;
+    plain.registers = 0;
+    lilac_explanation *e = lilac_explain(context, source, &plain);
+    if (e != NULL) {
+        e->without_maps = true;
+    }
+    return e;
+}
+
 lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
                                  const lilac_explain_options *options) {
     lilac_arena *arena = lilac_arena_create();
@@ -113,6 +127,10 @@ lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
     if (!take_arguments(e)) {
         lilac_explanation_destroy(e);
         return NULL;
+    }
+    if (!explain_make_maps(e)) {
+        lilac_explanation_destroy(e);
+        return explain_without_maps(context, source, options);
     }
     explain_collect(e);
     explain_find_files(e);

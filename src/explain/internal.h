@@ -1,6 +1,7 @@
 /* What the files of the component `explain` share.
  *
  *   compile ─▶ collect.c    the operations and loops, and the plans of each
+ *            ─▶ launch_maps.c  the tensor maps of the launch
  *            ─▶ emitted.c   the SIMT instructions of each, by class
  *            ─▶ iterations.c     how often loops and branches are executed
  *            ─▶ plan_counts.c  counters of an operation, from plans and instructions
@@ -18,6 +19,7 @@
 #include <lilac/explain.h>
 #include <lilac/lower.h>
 #include <lilac/occupancy.h>
+#include <lilac/tensor_map.h>
 
 /* ---- counters (counters.c) ---------------------------------------------------------------- */
 
@@ -60,6 +62,7 @@ typedef struct explain_segment {
     uint32_t waits;   /* for copies and products, in one iteration */
     uint32_t program; /* the index of the warp program that it is in plus 1; 0: in none */
     double issue[LILAC_EXPLAIN_CLASS_COUNT];
+    double extremes;       /* minima and maxima of floats, which the unit of integers executes */
     double special;        /* instructions of the special function unit */
     double tensor;         /* clocks of the tensor cores */
     double shared, global; /* wavefronts of shared memory, and of accesses to L1 */
@@ -67,6 +70,7 @@ typedef struct explain_segment {
     double shuffles;
     double sectors, memory_sectors; /* exchanged with L2, and with memory */
     double unused_sectors;          /* of the lines that memory delivers */
+    double partial_sectors;         /* likewise of those that tensor copies request of L2 */
 } explain_segment;
 
 /* ---- the explanation ---------------------------------------------------------------------- */
@@ -104,21 +108,25 @@ struct lilac_explanation {
     bool *known;
     lilac_simt_known_memory *memory; /* that pointers of the launch point to */
     uint32_t memory_count;
-    uint32_t count; /* operations */
+    lilac_tensor_map *maps; /* that the launcher makes, by parameter; rank 0: not known, or none */
+    uint32_t map_count;     /* that the launcher makes */
+    bool without_maps;      /* the launcher starts the kernel that has none */
+    uint32_t count;         /* operations */
     lilac_explain_operation *operations;
     explain_plans *plans;     /* by index of the operation, like the next ones */
     double *executions;       /* of a block */
     bool *certain;            /* `executions` is known */
     explain_emitted *emitted; /* of one warp */
     double *traffic;          /* sectors that one execution exchanges with L2, for a block */
-    double *lines;   /* wavefronts of L1 of one execution's accesses to global memory: accesses.c */
-    double *pieces;  /* lines of memory that one execution accesses, in whole or in part, and none
+    double *lines; /* wavefronts of L1 of one execution's accesses to global memory: accesses.c */
+    double *requests; /* lines of L2 that one execution's tensor copies read or write: accesses.c */
+    double *pieces;   /* lines of memory that one execution accesses, in whole or in part, and none
                        before it: accesses.c */
-    double *span;    /* bytes from its lowest to its highest address, in one program: accesses.c */
-    double *cached;  /* the part of its sectors that L1 has: traffic.c */
-    double *active;  /* the part of its accesses' threads that no mask turns off: accesses.c */
-    uint32_t *again; /* the number of an earlier operation that loads the same; 0: none */
-    double *distinct;  /* different addresses of its accesses, over the programs */
+    double *span;     /* bytes from its lowest to its highest address, in one program: accesses.c */
+    double *cached;   /* the part of its sectors that L1 has: traffic.c */
+    double *active;   /* the part of its accesses' threads that no mask turns off: accesses.c */
+    uint32_t *again;  /* the number of an earlier operation that loads the same; 0: none */
+    double *distinct; /* different addresses of its accesses, over the programs */
     double *footprint; /* sectors from its lowest to its highest address, in all programs */
     double *share;     /* the part of its sectors that memory delivers: traffic.c, like these */
     double *tensor;    /* clocks of the tensor cores of one execution */
@@ -151,6 +159,11 @@ static inline uint32_t explain_number_of(const lilac_explanation *e, const lilac
     return op != NULL ? explain_number(e, op->location) : 0;
 }
 
+static inline bool explain_is_tensor_copy(const lilac_simt_instruction *i) {
+    return i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_STORE ||
+           i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
+}
+
 /* ---- a walk over accesses (walk.c) ---------------------------------------------------------- */
 
 /* An instruction that accesses global memory, or that has bodies; `end` is the index behind what is
@@ -178,6 +191,8 @@ void explain_walker_clear(explain_walker *w);
 /* Calls `access` for each access of a thread of a program. */
 void explain_walk(explain_walker *w, uint64_t program, uint32_t thread, double place);
 
+/* launch_maps.c: makes the maps of the launch. False: the launcher starts the kernel without maps. */
+bool explain_make_maps(lilac_explanation *e);
 /* explain.c: sets the arguments, the memory and the grid of the launch. */
 void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *values);
 /* Of an H200. */
@@ -186,8 +201,8 @@ enum { EXPLAIN_MULTIPROCESSORS = 132, EXPLAIN_L2_BYTES = 50 << 20 };
 void explain_find_chains(lilac_explanation *e);
 /* iterations.c: instructions of the longest sampled program over those of the mean one. */
 double explain_imbalance(const lilac_explanation *e);
-/* predict.c: iterations between the start of a copy and its use. */
-double explain_copies_ahead(lilac_explanation *e);
+/* timeline.c: iterations of a loop, by its index, between the start of a tensor copy and its use. */
+double explain_copies_ahead(lilac_explanation *e, uint32_t loop);
 /* iterations.c: instructions with bodies in a body. */
 uint32_t explain_branches_in(const lilac_simt_body *body);
 /* emitted.c: the segment of the loop that the instruction is; 0: none. */
@@ -201,6 +216,8 @@ void explain_count_emitted(lilac_explanation *e);
 lilac_explain_class explain_class_of(const lilac_simt_instruction *instruction);
 /* The rate of mma, over that of wgmma. */
 double explain_mma_rate(const lilac_explanation *e);
+/* Does the unit of integers execute it? */
+bool explain_is_integer(const lilac_simt_instruction *instruction);
 bool explain_is_special(const lilac_explanation *e, const lilac_simt_instruction *instruction);
 /* Issue slots of its machine code. */
 double explain_slots(const lilac_explanation *e, const lilac_simt_instruction *instruction);

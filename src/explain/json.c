@@ -206,8 +206,10 @@ void explain_json_budget(lilac_text *out, const lilac_explanation *e) {
         const lilac_explain_time *t = &b->time;
         lilac_text_printf(out,
                           "{\"launch\": %.4g, \"memory\": %.4g, \"L2\": %.4g, "
-                          "\"multiprocessors\": %.4g, \"imbalance\": %.4g, \"waves\": %.0f}}",
-                          t->launch, t->memory, t->l2, t->multiprocessors, t->imbalance, t->waves);
+                          "\"multiprocessors\": %.4g, \"imbalance\": %.4g, \"power\": %.4g, "
+                          "\"waves\": %.0f}}",
+                          t->launch, t->memory, t->l2, t->multiprocessors, t->imbalance, t->power,
+                          t->waves);
     } else {
         lilac_text_puts(out, "null}");
     }
@@ -229,10 +231,11 @@ static void put_segments(lilac_text *out, const lilac_explanation *e) {
                           "\"program\": %u, \"tensor\": %.1f, \"shared\": %.1f, \"global\": %.1f, "
                           "\"special\": %.1f, \"operands\": %.1f, \"shuffles\": %.1f, "
                           "\"sectors\": %.6g, \"memory_sectors\": %.6g, \"unused_sectors\": %.6g, "
-                          "\"issue\": ",
+                          "\"partial_sectors\": %.6g, \"extremes\": %.1f, \"issue\": ",
                           s->entries, s->iterations, s->clocks, s->busy, s->waits, s->program,
                           s->tensor, s->shared, s->global, s->special, s->operands, s->shuffles,
-                          s->sectors, s->memory_sectors, s->unused_sectors);
+                          s->sectors, s->memory_sectors, s->unused_sectors, s->partial_sectors,
+                          s->extremes);
         explain_json_issue(out, &issue);
         lilac_text_char(out, '}');
     }
@@ -247,6 +250,7 @@ void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
     explain_json_string(out, target->arch->name);
     lilac_text_printf(out, ", \"num_warps\": %u, \"num_ctas\": %u, \"num_stages\": %u, ",
                       target->num_warps, target->num_ctas, target->num_stages);
+    lilac_text_printf(out, "\"launch_maps\": %s, ", e->map_count > 0 ? "true" : "false");
     put_files(out, e);
     explain_json_operations(out, e);
     put_loops(out, e);

@@ -200,7 +200,8 @@ static void put_time(lilac_text *out, const lilac_explain_time *t) {
                  {"memory", t->memory},
                  {"L2", t->l2},
                  {"multiprocessors", t->multiprocessors},
-                 {"the longest block", t->imbalance}};
+                 {"the longest block", t->imbalance},
+                 {"lower clock", t->power}};
     for (uint32_t k = 0; k < sizeof parts / sizeof *parts; k++) {
         if (parts[k].seconds <= 0) {
             continue;

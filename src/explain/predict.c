@@ -10,46 +10,49 @@
  *                    the more blocks there are, the better they hide each other's latencies; and of
  *                    that with memory and L2
  *   wave             the sum of the segments, for blocks in step; or a norm of the sums, for blocks
- *                    that are in different segments. Programs of ttg.warp_specialize are executed at
- *                    the same time
+ *                    that are in different segments. The programs of ttg.warp_specialize are
+ *                    one segment: they are executed at the same time
  *   multiprocessor   the waves of resident blocks; the last one has fewer
  *   imbalance        what the longest block takes beyond the mean one
+ *   power            tensor cores that are busy for long lower the clock
  *
  * Memory also writes back the lines that an earlier kernel left dirty in L2. The time is that of
- * launching, the waves, and the imbalance. The constants are fitted by the measured times of half of
- * the cases of lilac.bench, with a penalty for those that differ from measured costs of instructions
- * (bench/fit_predicted_times.py; bench/results/h200_predicted_times_fit.md). */
+ * launching, the waves, the imbalance and the power. The constants are fitted by the measured times
+ * of half of the cases of lilac.bench, with a penalty for those that differ from measured costs of
+ * instructions (bench/fit_predicted_times.py; bench/results/h200_predicted_times_fit.md). */
 #include "internal.h"
-
-#include <lilac/tile_loops.h>
 
 #include <math.h>
 #include <string.h>
 
-static const double CLOCK = 1.914e9;                  /* Hz */
-static const double LAUNCH = 3.313e-6;                /* s, events around it included */
-static const double MEMORY = 4.606e12, L2 = 1.325e13; /* B/s */
-static const double DIRTY = 2.631e7;                  /* B */
-static const double DIRTY_REACH = 4.574e7;            /* B of traffic that evict most of them */
-static const double PART = 0.2286; /* of a sector that is not accessed, of a line that is */
+static const double CLOCK = 1.925e9;                  /* Hz */
+static const double LAUNCH = 3.586e-6;                /* s, events around it included */
+static const double MEMORY = 4.632e12, L2 = 1.343e13; /* B/s */
+static const double DIRTY = 2.684e7;                  /* B */
+static const double DIRTY_REACH = 4.461e7;            /* B of traffic that evict most of them */
+static const double PART = 0.2361;    /* of a sector that is not accessed, of a line that is */
+static const double PARTIAL = 0.4716; /* likewise of a line that a tensor copy requests of L2 */
 
 /* Clocks of a multiprocessor: for an issue slot of a warp, and those of the unit of integers; for a
  * wavefront of shared memory, a line of L1, a shuffle, an access to global memory; for an
  * instruction of a warp in the special function unit. */
-static const double ISSUE = 0.2366, INTEGER = 0.278, MOVE = 0.3358, CONVERT = 0.1896;
-static const double WAVEFRONT = 0.6587, LINE = 0.4418, SHUFFLE = 0.8111, ACCESS = 2.154;
-static const double SPECIAL = 2.35, CONVERSION = 2.264;
+static const double ISSUE = 0.2366, INTEGER = 0.3142, MOVE = 0.3827, CONVERT = 0.205;
+static const double WAVEFRONT = 0.7677, LINE = 0.5167, SHUFFLE = 0.8695, ACCESS = 1.921;
+static const double SPECIAL = 2.124, CONVERSION = 2.25;
 /* For a clock of the tensor cores; for 128 bytes of operands. */
-static const double TENSOR = 0.6715, OPERANDS = 1.063;
+static const double TENSOR = 0.7167, OPERANDS = 0.9797;
 /* For a clock of chain.c that is no issue; for the first tiles of a pipeline; for a block. */
-static const double LATENCY = 0.9424, FILL = 1115, BLOCK = 94.97;
+static const double LATENCY = 0.9758, FILL = 1039, BLOCK = 92.64;
 
 /* Exponents of norms: of units; of one resident block with itself; of two, and how it grows with
  * their number; of memory and L2; of these and a multiprocessor. */
-static const double UNITS = 1.951, ONE = 1.985, BLOCKS = 1.913, GROWTH = 0.5513;
-static const double DEVICE = 2.303, ROOFS = 7.787;
+static const double UNITS = 2.346, ONE = 2.514, BLOCKS = 2.043, GROWTH = 0.4576;
+static const double DEVICE = 2.218, ROOFS = 7.432;
+/* The clock is lowered while tensor cores are busy: by this part of their time, after about so many
+ * seconds (of repeated launches). */
+static const double POWER = 0.2556, POWER_TIME = 0.0003454;
 /* The part in which blocks of many waves are in different segments; that of the imbalance. */
-static const double MIX = 0.4297, IMBALANCE = 1.001;
+static const double MIX = 0.3617, IMBALANCE = 0.9207;
 
 static double larger(double a, double b) {
     return a > b ? a : b;
@@ -61,41 +64,41 @@ static double norm(double a, double b, double p) {
     return most > 0 ? most * pow(pow(a / most, p) + pow(b / most, p), 1 / p) : 0;
 }
 
-/* Iterations between the start of a copy and its use: the most buffers of an allocation, but for
- * one. */
-double explain_copies_ahead(lilac_explanation *e) {
-    enum { MOST = 256 };
-    uint32_t list[MOST];
-    int64_t most = 1;
-    const uint32_t count = explain_buffers(e, list, MOST);
-    for (uint32_t i = 0; i < count; i++) {
-        const lilac_tile_type *type = e->operations[list[i]].op->results[0].type;
-        const uint32_t own = type->layout != NULL ? type->layout->out_count : type->rank;
-        if (type->rank > own && type->shape[0] > most) {
-            most = type->shape[0];
-        }
-    }
-    return most > 2 ? (double)(most - 1) : 1;
-}
-
 /* ---- a multiprocessor --------------------------------------------------------------------- */
 
-static double unit_clocks(const explain_segment *s) {
+/* What a block occupies of each unit, in clocks. */
+enum { ISSUES, INTEGERS, SHARED, TENSORS, OPERAND_READS, SPECIALS, UNIT_COUNT };
+
+typedef struct units {
+    double clocks[UNIT_COUNT];
+} units;
+
+static units units_of(const explain_segment *s) {
     const double *slots = s->issue, mufu = slots[LILAC_EXPLAIN_SPECIAL];
-    double issue = 0, clocks = 0;
+    double issued = 0;
     for (uint32_t k = 0; k < LILAC_EXPLAIN_CLASS_COUNT; k++) {
-        issue += ISSUE * slots[k];
+        issued += slots[k];
     }
-    const double integer = INTEGER * slots[LILAC_EXPLAIN_INTEGER] +
-                           MOVE * slots[LILAC_EXPLAIN_MOVE] +
-                           CONVERT * slots[LILAC_EXPLAIN_CONVERT];
-    const double shared = WAVEFRONT * s->shared + LINE * s->global + SHUFFLE * s->shuffles +
-                          ACCESS * slots[LILAC_EXPLAIN_GLOBAL];
-    const double tensor = larger(TENSOR * s->tensor, OPERANDS * s->operands);
-    const double special = SPECIAL * mufu + CONVERSION * (s->special - mufu);
-    const double units[] = {issue, integer, shared, tensor, special};
-    for (uint32_t k = 0; k < sizeof units / sizeof *units; k++) {
-        clocks = norm(clocks, units[k], UNITS);
+    return (units){{
+        [ISSUES] = ISSUE * issued,
+        [INTEGERS] = INTEGER * (slots[LILAC_EXPLAIN_INTEGER] + s->extremes) +
+                     MOVE * slots[LILAC_EXPLAIN_MOVE] + CONVERT * slots[LILAC_EXPLAIN_CONVERT],
+        [SHARED] = WAVEFRONT * s->shared + LINE * s->global + SHUFFLE * s->shuffles +
+                   ACCESS * slots[LILAC_EXPLAIN_GLOBAL],
+        [TENSORS] = TENSOR * s->tensor,
+        [OPERAND_READS] = OPERANDS * s->operands,
+        [SPECIALS] = SPECIAL * mufu + CONVERSION * (s->special - mufu),
+    }};
+}
+
+/* Tensor cores wait for their operands. */
+static double unit_clocks(const units *u) {
+    const double *c = u->clocks;
+    const double parts[] = {c[ISSUES], c[INTEGERS], c[SHARED], larger(c[TENSORS], c[OPERAND_READS]),
+                            c[SPECIALS]};
+    double clocks = 0;
+    for (uint32_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        clocks = norm(clocks, parts[k], UNITS);
     }
     return clocks;
 }
@@ -114,12 +117,17 @@ static double memory_sectors_of(const explain_segment *s) {
     return s->memory_sectors + PART * larger(s->unused_sectors, 0);
 }
 
+static double l2_sectors_of(const explain_segment *s) {
+    return s->sectors + PARTIAL * s->partial_sectors;
+}
+
 static work work_of(const explain_segment *s, const device *d) {
-    const double units = unit_clocks(s), busy = s->busy < s->clocks ? s->busy : s->clocks;
-    return (work){.alone = larger(units, s->iterations * (busy + LATENCY * (s->clocks - busy))),
-                  .units = units,
+    const units u = units_of(s);
+    const double clocks = unit_clocks(&u), busy = s->busy < s->clocks ? s->busy : s->clocks;
+    return (work){.alone = larger(clocks, s->iterations * (busy + LATENCY * (s->clocks - busy))),
+                  .units = clocks,
                   .memory = memory_sectors_of(s) * d->memory,
-                  .l2 = s->sectors * d->l2};
+                  .l2 = l2_sectors_of(s) * d->l2};
 }
 
 static void add_work(work *sum, const work *part) {
@@ -141,32 +149,60 @@ typedef struct wave {
     double in_step, mixed; /* clocks of blocks in the same segments, and in different ones */
 } wave;
 
+/* The warp programs of a block, which are executed at the same time: the longest of them alone,
+ * and what all of them occupy. */
+static work programs_of(const lilac_explanation *e, const device *d) {
+    work all = {0};
+    units sum = {{0}};
+    for (uint32_t program = 1; program <= e->loop_count + 1; program++) {
+        double alone = 0;
+        for (uint32_t k = 0; k <= e->loop_count; k++) {
+            if (e->segments[k].program != program) {
+                continue;
+            }
+            const work w = work_of(&e->segments[k], d);
+            const units own = units_of(&e->segments[k]);
+            for (uint32_t u = 0; u < UNIT_COUNT; u++) {
+                sum.clocks[u] += own.clocks[u];
+            }
+            alone += w.alone;
+            all.memory += w.memory;
+            all.l2 += w.l2;
+        }
+        all.alone = larger(all.alone, alone);
+    }
+    all.units = unit_clocks(&sum);
+    return all;
+}
+
+/* Loads in front of a loop fill its pipeline. Those of a program whose only work they are go on
+ * while others finish the tile before. */
+static double filling_clocks(const lilac_explanation *e) {
+    double fills = 0;
+    bool programs = false;
+    for (uint32_t k = 1; k <= e->loop_count; k++) {
+        const explain_segment *s = &e->segments[k];
+        fills += s->waits > 0 && s->program == 0 ? s->entries : 0;
+        programs |= s->program > 0;
+    }
+    return FILL * (fills + programs);
+}
+
 /* From the start to the end of `resident` blocks on each of `active` multiprocessors. */
 static wave wave_clocks(const lilac_explanation *e, const device *d, double resident,
                         double active) {
-    double sum = BLOCK, longest = 0, longest_alone = 0;
-    work all = {0};
-    for (uint32_t k = 1; k <= e->loop_count; k++) {
-        sum += e->segments[k].waits > 0 ? FILL * e->segments[k].entries : 0;
-    }
-    double alone = sum;
-    for (uint32_t program = 0; program <= e->loop_count + 1; program++) {
-        double own = 0, own_alone = 0;
-        for (uint32_t k = 0; k <= e->loop_count; k++) {
-            if (e->segments[k].program == program) {
-                const work w = work_of(&e->segments[k], d);
-                add_work(&all, &w);
-                own += clocks_of(&w, resident, active);
-                own_alone += w.alone;
-            }
+    work all = programs_of(e, d);
+    const double begin = BLOCK + filling_clocks(e);
+    double in_step = begin + clocks_of(&all, resident, active);
+    for (uint32_t k = 0; k <= e->loop_count; k++) {
+        if (e->segments[k].program == 0) {
+            const work w = work_of(&e->segments[k], d);
+            add_work(&all, &w);
+            in_step += clocks_of(&w, resident, active);
         }
-        sum += program == 0 ? own : 0;
-        alone += program == 0 ? own_alone : 0;
-        longest = program > 0 ? larger(longest, own) : 0;
-        longest_alone = program > 0 ? larger(longest_alone, own_alone) : 0;
     }
-    all.alone = alone + longest_alone;
-    const double in_step = sum + longest, mixed = clocks_of(&all, resident, active);
+    all.alone += begin;
+    const double mixed = clocks_of(&all, resident, active);
     return (wave){in_step, mixed < in_step ? mixed : in_step};
 }
 
@@ -208,10 +244,11 @@ void explain_predict(lilac_explanation *e) {
         return;
     }
     lilac_explain_time *t = &b->time;
-    double memory = 0, l2 = 0;
+    double memory = 0, l2 = 0, tensor = 0;
     for (uint32_t k = 0; k <= e->loop_count; k++) {
         memory += blocks * sector * memory_sectors_of(&e->segments[k]);
-        l2 += blocks * sector * e->segments[k].sectors;
+        l2 += blocks * sector * l2_sectors_of(&e->segments[k]);
+        tensor += blocks * e->segments[k].tensor;
     }
     const double dirty = DIRTY * (1 - exp(-memory / DIRTY_REACH));
     t->launch = LAUNCH;
@@ -224,4 +261,7 @@ void explain_predict(lilac_explanation *e) {
     t->imbalance =
         IMBALANCE * (explain_imbalance(e) - 1) * wave_clocks(e, &d, 1, 1).in_step / CLOCK;
     b->seconds = LAUNCH + multiprocessor_clocks(e, &d, blocks) / CLOCK + t->imbalance;
+    t->power =
+        POWER * tensor / (EXPLAIN_MULTIPROCESSORS * CLOCK) * b->seconds / (b->seconds + POWER_TIME);
+    b->seconds += t->power;
 }

@@ -4,6 +4,8 @@
  * the commits, in its own loop or in front of it; of an mbarrier the copies that signal at it. */
 #include "internal.h"
 
+#include <math.h>
+
 #include <lilac/tile_loops.h>
 
 typedef struct event_kind {
@@ -173,4 +175,37 @@ bool explain_event_of(lilac_explanation *e, uint32_t index, explain_event *event
     const uint32_t memory = explain_number_of(e, memory_operand(op));
     event->buffer = memory > 0 ? (int32_t)memory : -1;
     return true;
+}
+
+/* The most buffers of an allocation. */
+static double most_buffers(lilac_explanation *e) {
+    enum { MOST = 256 };
+    uint32_t list[MOST];
+    int64_t most = 1;
+    const uint32_t count = explain_buffers(e, list, MOST);
+    for (uint32_t i = 0; i < count; i++) {
+        const lilac_tile_type *type = e->operations[list[i]].op->results[0].type;
+        const uint32_t own = type->layout != NULL ? type->layout->out_count : type->rank;
+        if (type->rank > own && type->shape[0] > most) {
+            most = type->shape[0];
+        }
+    }
+    return (double)most;
+}
+
+/* Tensor copies in front of a loop are those of its first iterations: as many for each one as the
+ * loop has. A producer starts copies as long as there is a buffer. */
+double explain_copies_ahead(lilac_explanation *e, uint32_t loop) {
+    const double most = most_buffers(e) - 1;
+    const uint32_t around = e->loops[loop].parent;
+    uint32_t inside = 0, before = 0;
+    for (uint32_t i = 0; i < e->count; i++) {
+        if (e->operations[i].op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL) {
+            const uint32_t own = e->operations[i].loop;
+            before += own == around;
+            inside += own > 0 && e->loops[own - 1].parent == around;
+        }
+    }
+    const double ahead = before >= inside && inside > 0 ? floor((double)before / inside) : most;
+    return ahead > most ? (most > 1 ? most : 1) : ahead > 1 ? ahead : 1;
 }

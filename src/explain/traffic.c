@@ -48,11 +48,6 @@ typedef struct traffic {
     bool first; /* iterations are visited, not the last ones */
 } traffic;
 
-static bool is_tensor_copy(const lilac_simt_instruction *i) {
-    return i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD || i->code == LILAC_SIMT_OP_CP_TENSOR_STORE ||
-           i->code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
-}
-
 /* ---- addresses ---------------------------------------------------------------------------- */
 
 static void extend(range *r, uint64_t value) {
@@ -65,14 +60,28 @@ static uint64_t offset_of(const lilac_simt_instruction *i) {
     return (uint64_t)(i->code == LILAC_SIMT_OP_CP_ASYNC ? i->payload.copy.source : i->immediate);
 }
 
-/* Notes the address, or the coordinates; returns a hash of them. A coordinate has 32 bits, and an
- * address 64; that of a tensor map which the kernel makes is the same for all. */
+/* The map of the launch that an operand is; NULL: it is none. */
+static const lilac_tensor_map *map_of(const traffic *t, lilac_simt_value value) {
+    const lilac_simt_instruction *made = t->e->kernel->values[value].definition;
+    const bool is_parameter = made != NULL && made->code == LILAC_SIMT_OP_PARAM;
+    const lilac_tensor_map *map = is_parameter ? &t->e->maps[made->immediate] : NULL;
+    return map != NULL && map->rank > 0 ? map : NULL;
+}
+
+static uint64_t stride_of(const lilac_tensor_map *map, uint32_t dimension) {
+    return dimension == 0 ? lilac_tensor_element_bytes(map->element) : map->strides[dimension - 1];
+}
+
+/* Notes the address, or the coordinates; returns a hash of them: of the first element of a box, if
+ * the map is known. A coordinate has 32 bits, and an address 64; that of a tensor map which the
+ * kernel makes is the same for all. */
 static uint64_t note_address(traffic *t, site *s) {
     const lilac_simt_instruction *i = s->instruction;
-    const bool tensor = is_tensor_copy(i);
+    const bool tensor = explain_is_tensor_copy(i);
     /* The last operand of a load is the address of its mbarrier. */
     const uint32_t end = i->operand_count - (i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD);
-    uint64_t hash = 0, bits;
+    const lilac_tensor_map *map = NULL;
+    uint64_t hash = 0, first = 0, bits;
     uint32_t coordinates = 0;
     bool found = false;
     for (uint32_t k = 0; k < end && !(found && !tensor); k++) {
@@ -85,6 +94,12 @@ static uint64_t note_address(traffic *t, site *s) {
             s->unknown |= address != tensor;
         } else {
             bits += address && !tensor ? offset_of(i) : 0;
+            if (address) {
+                map = map_of(t, i->operands[k]);
+                first = map != NULL ? map->address : bits;
+            } else if (map != NULL) {
+                first += (uint64_t)(int32_t)bits * stride_of(map, coordinates);
+            }
             hash = lilac_hash_word(bits, hash + k);
             if (address != tensor && coordinates < MOST_COORDINATES) {
                 extend(&s->ranges[coordinates], bits);
@@ -93,7 +108,7 @@ static uint64_t note_address(traffic *t, site *s) {
         coordinates += address != tensor;
         found |= address;
     }
-    return hash;
+    return tensor && map == NULL ? hash : lilac_hash_word(first, 0);
 }
 
 static void visit(explain_walker *w, const explain_item *item) {
@@ -165,7 +180,7 @@ static double distinct_part(const traffic *t, const site *s) {
 static double footprint_sectors(const traffic *t, const site *s, uint32_t index) {
     const lilac_explanation *e = t->e;
     const double sector = e->compilation.target.arch->sector_bytes;
-    if (!is_tensor_copy(s->instruction)) {
+    if (!explain_is_tensor_copy(s->instruction)) {
         return ((double)(s->ranges[0].highest - s->ranges[0].lowest) + e->span[index]) / sector;
     }
     const lilac_tile_op *op = e->operations[index].op;
@@ -181,7 +196,8 @@ static double footprint_sectors(const traffic *t, const site *s, uint32_t index)
 }
 
 static bool loads(const lilac_simt_instruction *i) {
-    return i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_CP_ASYNC;
+    return i->code == LILAC_SIMT_OP_LD_GLOBAL || i->code == LILAC_SIMT_OP_CP_ASYNC ||
+           i->code == LILAC_SIMT_OP_CP_TENSOR_LOAD;
 }
 
 /* Blocks store different results. */

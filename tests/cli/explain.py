@@ -183,6 +183,52 @@ class Caches(ExplainTest):
             self.assertAlmostEqual(load["share"], share)
 
 
+class LaunchMaps(ExplainTest):
+    """A product of 128x256x64 tiles of f16; `am` elements lie between rows of A."""
+
+    def words(self, m, am):
+        values = dict(M=m, N=256, K=1024, am=am, bk=256, cm=256)
+        return ("--num-warps", "8", "--launch-maps", "--grid", "2", *(word for name, value in values.items()
+                                                                     for word in ("--arg", "%s=%d" % (name, value))))
+
+    def explained(self, m, am, *words):
+        facts = self.json("matmul_f16", *self.words(m, am), *words)
+        return facts, [one["sectors"] for one in facts["operations"]
+                       if "tma_copy_global" in one["name"] and one["loop"] is not None]
+
+    def test_boxes(self):
+        facts, sectors = self.explained(256, 1024)
+        self.assertTrue(facts["launch_maps"])
+        self.assertEqual(sectors, [128 * 128 / 32, 64 * 512 / 32])
+        self.assertEqual(sum(one["partial_sectors"] for one in facts["segments"]), 0)
+
+    def test_rows_outside_of_the_tensor_are_not_read(self):
+        _, sectors = self.explained(128 + 50, 1024)
+        self.assertEqual(sectors, [(128 + 50) / 2 * 128 / 32, 64 * 512 / 32])
+
+    def test_rows_that_begin_within_a_line(self):
+        """Rows of 128 bytes, 16 bytes more than a multiple of 32 apart, are in two lines unless they begin one."""
+        facts, sectors = self.explained(256, 1024 + 16)
+        self.assertEqual(sectors, [128 * 128 / 32, 64 * 512 / 32])
+        loop = facts["segments"][1]
+        self.assertEqual(loop["partial_sectors"] / loop["iterations"], 128 * 3 / 4 * 4)
+
+    def test_a_launch_without_maps(self):
+        """Rows of A begin within sectors: the launcher starts the plain kernel, whose registers are not those given."""
+        facts, sectors = self.explained(256, 1024 + 8, "--registers", "99")
+        self.assertFalse(facts["launch_maps"])
+        self.assertEqual(sectors, [])
+        self.assertTrue(facts["budget"]["registers_estimated"])
+        out = self.lilac(self.kernel("matmul_f16"), *self.words(256, 1024 + 8)).stdout
+        self.assertIn("\nwithout tensor maps of the launcher, which this launch does not permit\n", out)
+
+    def test_what_is_not_known_excludes_no_maps(self):
+        for words in ((), ("--grid", "2"), ("--grid", "2", "--arg", "M=256")):
+            facts = self.json("matmul_f16", "--num-warps", "8", "--launch-maps", *words)
+            self.assertTrue(facts["launch_maps"])
+        self.assertFalse(self.json("matmul_f16", "--num-warps", "8")["launch_maps"])
+
+
 class Launch(ExplainTest):
     def explained(self, *words):
         with open(os.path.join(self.folder, "sums.ttir"), "w", encoding="utf-8") as file:

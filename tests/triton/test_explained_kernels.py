@@ -2,6 +2,8 @@
 
 import kernels
 import pytest
+import triton
+import triton.language as tl
 from standin import Pointer
 
 import lilac
@@ -32,3 +34,26 @@ def test_what_is_no_kernel():
     for thing in (kernels.scale, "text", None):
         with pytest.raises(TypeError, match="expected a kernel that Triton compiled"):
             lilac.triton.explain(thing)
+
+
+@triton.jit
+def product(a, b, c, m, n, k, pitch, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    i, j, l = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, k, BK):
+        x = tl.load(a + i[:, None] * pitch + (at + l)[None, :], (i[:, None] < m) & (at + l[None, :] < k), 0.0)
+        y = tl.load(b + (at + l)[:, None] * n + j[None, :], (j[None, :] < n) & (at + l[:, None] < k), 0.0)
+        sums = tl.dot(x, y, sums)
+    tl.store(c + i[:, None] * n + j[None, :], sums, (i[:, None] < m) & (j[None, :] < n))
+
+
+@pytest.mark.parametrize("pitch, mapped", [(1024, True), (1032, True), (1028, False)])
+def test_the_kernel_that_the_launcher_starts(pitch, mapped):
+    """Rows of A must begin at multiples of 16 bytes."""
+    with lilac.triton.enabled():
+        kernel = product.warmup(Pointer("fp16"), Pointer("fp16"), Pointer("fp32"), 384, 64, 1024, 1025, BM=128, BN=64,
+                                BK=64, grid=(3,))
+    if kernel.metadata.lilac.get("mapped") is None:
+        pytest.skip("no kernel with tensor maps was assembled")
+    facts = lilac.triton.explain(kernel, grid=3, arguments={"m": 384, "n": 64, "k": 1024, "pitch": pitch}).json
+    assert facts["launch_maps"] == mapped

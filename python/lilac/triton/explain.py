@@ -19,7 +19,7 @@ def explain(kernel: Any, *, grid: Optional[Grid] = None, arguments: Optional[Map
         depend, by the names of the kernel's parameters.
 
     The kernel is compiled again from its TTIR (`kernel.asm["ttir"]`) under its options; of a kernel with tensor maps that
-    the launcher makes, that one. If it was loaded, its registers are those that the assembler reports. Raises the exceptions of `lilac.explain`, and TypeError for
+    the launcher makes, that one, unless the arguments permit no maps. If it was loaded, its registers are those that the assembler reports. Raises the exceptions of `lilac.explain`, and TypeError for
     what is no compiled kernel."""
     text = getattr(kernel, "asm", {}).get("ttir") if hasattr(kernel, "asm") else None
     metadata = getattr(kernel, "metadata", None)
@@ -29,14 +29,19 @@ def explain(kernel: Any, *, grid: Optional[Grid] = None, arguments: Optional[Map
     backend = metadata.target
     architecture = getattr(metadata, "arch", None) or backend.arch
     mapped = (getattr(metadata, "lilac", None) or {}).get("mapped")
-    registers = getattr(kernel, "n_regs", None) or None
-    if mapped is not None and registers is not None:
-        registers = mapped["registers"]
+    own = getattr(kernel, "n_regs", None) or None  # of the plain kernel
     known = {name: value.cpu().numpy() if hasattr(value, "cpu") else value for name, value in (arguments or {}).items()}
-    return explain_module(text, grid=grid, arguments=known, trip_counts=trip_counts,
-                          target=device_name(int(re.sub(r"\D", "", str(architecture)))),
-                          num_warps=metadata.num_warps, num_ctas=metadata.num_ctas,
-                          num_stages=metadata.num_stages, launch_maps=mapped is not None, registers=registers,
-                          fuse=getattr(metadata, "enable_fp_fusion", True),
-                          flush_subnormals=getattr(metadata, "enable_reflect_ftz", True),
-                          file=f"{metadata.name}.ttir")
+
+    def explanation(launch_maps: bool, registers: Optional[int]) -> Explanation:
+        return explain_module(text, grid=grid, arguments=known, trip_counts=trip_counts,
+                              target=device_name(int(re.sub(r"\D", "", str(architecture)))),
+                              num_warps=metadata.num_warps, num_ctas=metadata.num_ctas,
+                              num_stages=metadata.num_stages, launch_maps=launch_maps, registers=registers,
+                              fuse=getattr(metadata, "enable_fp_fusion", True),
+                              flush_subnormals=getattr(metadata, "enable_reflect_ftz", True),
+                              file=f"{metadata.name}.ttir")
+
+    if mapped is None:
+        return explanation(False, own)
+    result = explanation(True, mapped["registers"] if own is not None else None)
+    return result if own is None or result.json["launch_maps"] else explanation(False, own)
