@@ -359,7 +359,7 @@ LILAC_API void lilac_engine_memory_layouts(lilac_memory_layout_report *result, l
                                            const lilac_target *target);
 
 /* The trip count that prices of layouts assume of a loop; 1 for an operation that is no loop. */
-LILAC_API int64_t lilac_engine_estimated_trips(const lilac_tile_op *op);
+LILAC_API int64_t lilac_engine_estimated_trip_count(const lilac_tile_op *op);
 /* The strategy that the attribute `lilac.movement` of a conversion or a gather requests. */
 LILAC_API lilac_plan_strategy lilac_engine_strategy(const lilac_tile_op *op);
 

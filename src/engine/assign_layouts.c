@@ -98,7 +98,7 @@ static void check_operation(assignment *a, const lilac_tile_op *op, layout_rule 
 #define MOST_TRIP_COUNT  64
 #define MOST_WEIGHT      (INT64_C(1) << 12)
 
-int64_t lilac_engine_estimated_trips(const lilac_tile_op *op) {
+int64_t lilac_engine_estimated_trip_count(const lilac_tile_op *op) {
     uint64_t count;
     if (!lilac_tile_is_loop(op)) {
         return 1;
@@ -113,7 +113,7 @@ int64_t lilac_assign_inner_weight(const lilac_tile_op *op, int64_t weight) {
     if (lilac_tile_find(&op->attributes, "lilac.rare") != NULL) {
         return 0;
     }
-    return min_i64(weight * lilac_engine_estimated_trips(op), MOST_WEIGHT);
+    return min_i64(weight * lilac_engine_estimated_trip_count(op), MOST_WEIGHT);
 }
 
 static void list(assignment *a, const lilac_tile_region *region, int64_t weight) {

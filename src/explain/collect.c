@@ -22,7 +22,7 @@ static uint32_t add_loop(lilac_explanation *e, const lilac_tile_op *op, uint32_t
         .operation = number,
         .parent = parent,
         .trip_count = known ? (int64_t)trip_count : -1,
-        .estimate = known ? (double)trip_count : (double)lilac_engine_estimated_trips(op)};
+        .estimate = known ? (double)trip_count : (double)lilac_engine_estimated_trip_count(op)};
     return e->loop_count;
 }
 

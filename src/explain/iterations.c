@@ -69,7 +69,7 @@ static double assumed_trip_count(const sampling *s, const lilac_simt_instruction
             return launch->given_loops[k].count;
         }
     }
-    return op != NULL && lilac_tile_is_loop(op) ? (double)lilac_engine_estimated_trips(op) : 1;
+    return op != NULL && lilac_tile_is_loop(op) ? (double)lilac_engine_estimated_trip_count(op) : 1;
 }
 
 static bool is_rare(const sampling *s, const lilac_simt_instruction *i) {
