@@ -22,7 +22,9 @@
  * needed behind the copy. `view` is the buffer of the current iteration, in the body. */
 typedef struct pipeline_load {
     lilac_tile_op *op;
-    lilac_tile_value *box; /* what a tensor copy reads; NULL: the threads copy */
+    lilac_tile_value *box;         /* what a tensor copy reads; NULL: the threads copy */
+    const lilac_tile_type *tensor; /* what is copied: the load's result, perhaps in other blocks of
+                                      the cluster (lilac_box_loaded) */
     const lilac_tile_type *slot;
     uint64_t bytes; /* of one buffer */
     bool selects;

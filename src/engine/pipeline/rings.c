@@ -289,7 +289,8 @@ static void make_rings(pipeline *p) {
         load->ring = &ring->results[0];
     }
     if (p->box_count > 0) {
-        p->barriers = lilac_box_make_barriers(&(lilac_emitter){p->module, p->loop}, p->buffers, 1);
+        p->barriers = lilac_box_make_barriers(&(lilac_emitter){p->module, p->loop},
+                                              p->target->num_ctas, p->buffers, 1);
     }
 }
 
