@@ -95,7 +95,7 @@ static const lilac_tile_type *memory_of(lilac_tile_module *module, const lilac_e
     return lilac_tile_memory(module, &memory);
 }
 
-/* Memory in which each block of a cluster has its part; `blocks`: the columns of its rank's bits. */
+/* Memory in which each block of a cluster has its part; `blocks`: columns of its rank's bits. */
 static const lilac_tile_type *divided_memory(lilac_tile_module *module,
                                              const lilac_encoding *encoding, lilac_scalar scalar,
                                              const buffers *b, uint32_t bits,
@@ -200,8 +200,9 @@ void lilac_box_expect(const lilac_emitter *e, lilac_tile_value *barrier, uint64_
     lilac_emit_attribute(e, op, "size", (int64_t)bytes);
 }
 
-void lilac_box_start(const lilac_emitter *e, lilac_tile_value *box, lilac_tile_value *memory,
-                     lilac_tile_value *barrier, lilac_tile_value *predicate) {
+lilac_tile_op *lilac_box_start(const lilac_emitter *e, lilac_tile_value *box,
+                               lilac_tile_value *memory, lilac_tile_value *barrier,
+                               lilac_tile_value *predicate) {
     const lilac_tile_op *place = box->op;
     lilac_tile_value *operands[LILAC_MAX_RANK + 4];
     uint32_t n = 0;
@@ -211,7 +212,7 @@ void lilac_box_start(const lilac_emitter *e, lilac_tile_value *box, lilac_tile_v
     operands[n++] = barrier;
     operands[n++] = memory;
     operands[n++] = predicate;
-    (void)lilac_emit(e, LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL, NULL, n, operands);
+    return lilac_emit(e, LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL, NULL, n, operands);
 }
 
 void lilac_box_store(const lilac_emitter *e, const lilac_tile_op *store, lilac_tile_value *memory) {

@@ -34,8 +34,8 @@ typedef struct replaced {
     uint32_t load_count, store_count, maker_count;
 } replaced;
 
-/* Replaces the result of the load by what is in memory: a tensor of this type, which in a cluster may have
- * other blocks than the result. */
+/* Replaces the result of the load by what is in memory: a tensor of this type, which in a cluster
+ * may have other blocks than the result. */
 static void replace_uses(const lilac_emitter *e, lilac_tile_op *load, const lilac_tile_type *tensor,
                          lilac_tile_value *memory) {
     lilac_tile_value *result = &load->results[0];
@@ -76,7 +76,7 @@ static void copy(lilac_tile_module *module, lilac_tile_op *load, lilac_tile_valu
     lilac_tile_value *zero = lilac_emit_integer(&e, i32, 0), *yes = lilac_emit_integer(&e, i1, 1);
     lilac_tile_value *barrier = lilac_box_barrier(&e, barriers, zero);
     lilac_box_expect(&e, barrier, lilac_engine_bytes(type), yes);
-    lilac_box_start(&e, box, memory, barrier, yes);
+    (void)lilac_box_start(&e, box, memory, barrier, yes);
     lilac_box_wait(&e, barrier, zero);
     replace_uses(&e, load, tensor, memory);
     lilac_box_remove_barriers(&e, barriers, 1);

@@ -5,16 +5,16 @@
  *   →
  *     the same                             : !tt.tensordesc<tensor<64x64xf16>>
  *
- * The layout of the loaded tensor says which elements a block has: the columns of its rank's bits. A tensor map is of
- * boxes of one size. So the descriptor's block becomes a piece that lies in one block of the cluster, for each load
- * through it, and a block copies as many pieces as it has. Loads through one descriptor that divide the tensor
- * differently share the smallest piece:
+ * The layout of the loaded tensor says which elements a block has: the columns of its rank's bits.
+ * A tensor map is of boxes of one size. So the descriptor's block becomes a piece that lies in one
+ * block of the cluster, for each load through it, and a block copies as many pieces as it has.
+ * Loads through one descriptor that divide the tensor differently share the smallest piece:
  *
  *     A: block = [[64, 0]]     64 × 64        piece 64 × 64
  *     B: block = [[0, 0]]     128 × 64        each block copies two pieces
  *
- * Elements that blocks exchange behind the load, because a product needs another division, need no exchange: the
- * copies fill the memory of the blocks that need them (lilac_box_loaded). */
+ * Elements that blocks exchange behind the load, because a product needs another division, need no
+ * exchange: the copies fill the memory of the blocks that need them (lilac_box_loaded). */
 #include "boxes.h"
 #include "descriptors.h"
 
@@ -22,7 +22,8 @@
 
 enum { LEAST_ROWS = 8, LEAST_BYTES = 32 };
 
-/* The sizes of a piece; false: a column of the blocks is no unit vector, or a piece fills no swizzle. */
+/* The sizes of a piece; false: a column of the blocks is no unit vector, or a piece fills no
+ * swizzle. */
 static bool find_piece(int64_t *piece, const lilac_tile_type *tensor) {
     const lilac_layout *layout = tensor->layout;
     uint64_t columns[LILAC_LAYOUT_MAX_BITS], taken = 0;

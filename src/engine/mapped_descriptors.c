@@ -9,8 +9,8 @@
  *     stores and reductions only      in a kernel with a product           the same, in a loop over tiles
  *     minima, maxima of f16, bf16     always: no other instruction has them
  *
- * In a cluster each block copies its part of a block of the tensor (divide_boxes.c): of descriptors from the
- * host, for blocks of two dimensions whose parts fill a swizzle.
+ * In a cluster each block copies its part of a block of the tensor (divide_boxes.c): of descriptors
+ * from the host, for blocks with two dimensions above 1 and a swizzle.
  *
  * Tensor copies are not ordered with other accesses of the program. Copies from memory that the program
  * writes, or to memory that it accesses otherwise, remain accesses through pointers. As elsewhere,
@@ -98,7 +98,7 @@ static void look_at(use_summary *s, const lilac_tile_use *use, const lilac_tile_
     s->tile_loop &= is_in_tile_loop(op);
 }
 
-/* May a load's block be an operand in shared memory: a matrix with a swizzle? */
+/* May the block be an operand in shared memory: a matrix with a swizzle? */
 static bool is_operand(const lilac_tile_type *block, const lilac_box *box) {
     uint32_t wide = 0;
     for (uint32_t d = 0; d < block->rank; d++) {
@@ -111,24 +111,12 @@ static uint64_t bytes_of(const lilac_tile_type *block) {
     return (uint64_t)lilac_tile_element_count(block) * lilac_tile_element_bits(block) / 8;
 }
 
-/* Have the parts of all blocks of the cluster, whichever dimension they divide, rows of 32 bytes and 8
- * rows: what a swizzle fills? */
-static bool is_divisible(const lilac_tile_type *block, const lilac_target *target) {
-    const int64_t blocks = target->num_ctas, bits = lilac_tile_element_bits(block);
-    uint32_t wide = 0;
-    bool good = true;
-    for (uint32_t d = 0; d < block->rank; d++) {
-        wide += block->shape[d] > 1;
-        good &= d + 1 == block->rank ? block->shape[d] / blocks * bits >= 256
-                                     : block->shape[d] == 1 || block->shape[d] / blocks >= 8;
-    }
-    return blocks == 1 || (good && wide == 2);
-}
-
-/* Do tensor copies move blocks of this type, at most half of the shared memory? */
+/* Do tensor copies move blocks of this type, at most half of the shared memory? In a cluster, also
+ * the parts of its blocks. */
 static bool is_movable(lilac_box *box, const lilac_tile_type *block, const lilac_target *target) {
     return lilac_arch_has(target->arch, LILAC_HAS_TMA) && lilac_engine_box(box, block) &&
-           is_divisible(block, target) && bytes_of(block) <= target->arch->shared_bytes / 2;
+           (target->num_ctas == 1 || is_operand(block, box)) &&
+           bytes_of(block) <= target->arch->shared_bytes / 2;
 }
 
 bool lilac_descriptor_is_operand(const lilac_tile_type *block, const lilac_target *target) {

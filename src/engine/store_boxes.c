@@ -103,7 +103,8 @@ static void put_store(lilac_tile_module *module, lilac_tile_op *store, lilac_til
     lilac_box_store(&e, store, memory);
 }
 
-/* Memory for the stored tensor, of which copies of blocks of this descriptor move each block's part. */
+/* Memory for the stored tensor, of which copies of blocks of this descriptor move each block's
+ * part. */
 static lilac_tile_value *allocate(lilac_tile_module *module, const lilac_tile_op *store,
                                   const lilac_tile_type *descriptor, lilac_tile_op *place) {
     const lilac_emitter e = {module, place};
@@ -144,8 +145,8 @@ static bool fits(const lilac_tile_function *f, lilac_tile_op *const *stores, uin
     return bytes <= shared_bytes;
 }
 
-/* The type that the descriptor of each store gets: in a cluster, with blocks that lie in one of its blocks for all
- * stores through it (divide_boxes.c). In the arena of the module. */
+/* The type that the descriptor of each store gets: in a cluster, with blocks that lie in one of its
+ * blocks for all stores through it (divide_boxes.c). In the arena of the module. */
 static const lilac_tile_type **divide(lilac_tile_module *module, lilac_tile_op *const *stores,
                                       uint32_t count, const lilac_target *target) {
     const lilac_tile_type **types =

@@ -16,6 +16,7 @@ LILAC_TEST_LONG=1 runs 1,000 kernels.
 
 import os
 import random
+import re
 import sys
 import tempfile
 
@@ -42,7 +43,6 @@ class Cluster(Kernel):
         self.vector = 16 // size
         while True:
             self.ctas = source.choice([2, 2, 2, 4, 4, 8])
-            least = max(8, 32 // size) * self.ctas  # what the blocks of a cluster can divide
             self.bm = source.choice([64, 64, 128, 128, 256])
             self.bn = self.bm if self.form == "square" else source.choice([32, 64, 128, 256])
             self.bk = source.choice([32, 64, 128, 256, 512]) // size
@@ -50,7 +50,7 @@ class Cluster(Kernel):
             self.blocks = (source.choice([1, 2]), source.choice([1, 2]))
             self.matrices()
             if (self.m * self.n * max(self.k, 1) <= MOST_PRODUCTS and
-                    min(self.bm, self.bn, self.bk) >= least and
+                    min(self.bm, self.bn, self.bk) * size >= 32 and
                     max(self.bm, self.bn) * self.bk * size <= MOST_BYTES and self.bm * self.bn * 4 <= MOST_BYTES):
                 break
         self.warps = source.choice([4, 4, 8])
@@ -102,9 +102,77 @@ class Cluster(Kernel):
         return "%s, %d blocks in a cluster" % (super().__str__(), self.ctas)
 
 
+class Multicast(Cluster):
+    """A loop of more iterations than a ring has buffers, in which blocks copy shares of operands to each other."""
+
+    def __init__(self, ctas, block, transposed):
+        super().__init__(0)
+        self.form, self.kind, self.sum, self.vector = "plain", "f16", "f32", 8
+        self.ctas, self.transposed, self.adds, self.warps, self.stages = ctas, transposed, False, 4, 3
+        self.bm, self.bn, self.bk = block
+        self.trips, self.blocks = 9, (1, 1)
+        self.matrices()
+        self.numbers = super().expected()
+
+    def expected(self):
+        return self.numbers
+
+
+# What is wrong, a pattern in the tile IR behind the passes, the replacement, which of the matches.
+ARRIVE = r"\n[^\n]*ttng\.arrive_barrier [^\n]*"
+WAIT = r"\n[^\n]*ttng\.wait_barrier [^\n]*"
+CLUSTER = r"\n *gpu\.barrier[^\n]*"
+MUTATIONS = [
+    ("no wait for the copies", WAIT, "", 0),
+    ("no wait for the other blocks", WAIT, "", 1),
+    ("no block releases", ARRIVE, "", 0),
+    ("each block releases its own memory only", r", lilac\.cluster = 1 : i32|lilac\.cluster = 1 : i32", "", 0),
+    ("the first iteration releases, the others do not", r"arith\.cmpi ne,", "arith.cmpi eq,", 0),
+    ("each iteration releases, the first one too", r"(ttng\.arrive_barrier %\w+, 1), %\w+", r"\1", 0),
+    ("the parity of releases", r"arith\.xori", "arith.ori", 0),
+    ("the parity of copies", r"(?s)(arith\.xori.*)arith\.xori", r"\1arith.ori", 0),
+    ("no barrier of the cluster behind the initialisation", CLUSTER, "", 0),
+    ("no barrier of the cluster behind the loop", CLUSTER, "", 1),
+    ("fewer arrivals", r"(init_barrier [^\n]*), (2|4)\b", r"\1, 1", -1),
+    ("fewer bytes", r"ttng\.barrier_expect (%\w+), \d+,", r"ttng.barrier_expect \1, 1024,", -1),
+    ("a buffer is released before it is read", r"\{pendings = 1 : i32\}", "{pendings = 7 : i32}", 0),
+]
+
+
+def mutate(text, mutation):
+    _, pattern, replacement, which = mutation
+    count = 0
+
+    def replace(match):
+        nonlocal count
+        count += 1
+        return match.expand(replacement) if which in (-1, count - 1) else match.group()
+
+    changed = re.sub(pattern, replace, text)
+    return changed if changed != text else None
+
+
+def check_mutations(lilac, kernel, folder):
+    """What is wrong with a kernel that multicasts and with its mutations, and their number."""
+    source = os.path.join(folder, "source.ttir")
+    with open(source, "w", encoding="utf-8") as out:
+        out.write(kernel.text())
+    tile = command.run(lilac, "compile", source, "--target", "sm_90a", "--emit", "ttgir", *kernel.options()).stdout
+    why, _ = check(lilac, kernel, tile, folder)
+    if why or "lilac.multicast" not in tile:
+        return ["%s: the tile IR: %s" % (kernel, why or "no multicast")], 1
+    wrong = []
+    for mutation in MUTATIONS:
+        text = mutate(tile, mutation)
+        if text is None or not check(lilac, kernel, text, folder)[0]:
+            wrong.append("%s: %s: %s" % (kernel, mutation[0], "not found" if text else "no such text"))
+    return wrong, 1 + len(MUTATIONS)
+
+
 def main():
     arguments = command.parse_arguments(__doc__)
     failures, seeds = [], [int(name) for name in arguments.names] or range(KERNELS)
+    count = len(seeds)
     for seed in seeds:
         kernel = Cluster(seed)
         text = kernel.text()
@@ -115,7 +183,13 @@ def main():
         if why is not None:
             failures.append(str(seed))
             print("%d FAILED: %s: %s\n%s" % (seed, kernel, why, text))
-    command.finish(failures, len(seeds), "kernels of clusters with tensor copies")
+    for kernel in () if arguments.names else (Multicast(2, (64, 64, 64), False), Multicast(4, (128, 128, 32), True)):
+        with tempfile.TemporaryDirectory() as folder:
+            wrong, more = check_mutations(arguments.lilac, kernel, folder)
+        print("".join("%s\n" % line for line in wrong), end="")
+        failures += wrong
+        count += more
+    command.finish(failures, count, "kernels of clusters with tensor copies")
 
 
 if __name__ == "__main__":

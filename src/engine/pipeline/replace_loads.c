@@ -62,8 +62,8 @@ static void replace_allocations(const pipeline *p, const pipeline_load *load) {
     }
 }
 
-/* Is the operation a conversion to a layout whose blocks of a cluster have the same elements as those of
- * another one? The buffers of a block hold its part of the tensor. */
+/* Is the operation a conversion to a layout whose blocks of a cluster have the same elements as
+ * those of another one? The buffers of a block hold its part of the tensor. */
 static bool converts_parts(const lilac_tile_op *op, const lilac_layout *layout) {
     return op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT &&
            lilac_layout_same_blocks(layout, op->results[0].type->layout);

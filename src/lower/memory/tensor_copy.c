@@ -6,7 +6,7 @@
  *     inval_barrier     barrier, mbarrier.inval
  *     barrier_expect    mbarrier.arrive.expect_tx
  *     arrive_barrier    barrier, mbarrier.arrive; with lilac.each_warp without the barrier, by the
- *                       first lane of each warp
+ *                       first lane of each warp; with lilac.cluster at the mbarriers of all blocks
  *     async_copy_mbarrier_arrive   cp.async.mbarrier.arrive.noinc by all threads
  *     async_tma_copy    barrier, then one cp.async.bulk.tensor for each box (lilac_engine_box); behind
  *                       those of a store or reduction, cp.async.bulk.commit_group
@@ -106,12 +106,43 @@ static lilac_simt_value attribute_of(lilac_lowering *l, const lilac_tile_op *op,
                                lilac_tile_find_integer(&op->attributes, name, 0));
 }
 
+/* An arrival of the block at the mbarrier of each block of the cluster: thread r arrives at that of
+ * block r. */
+static bool arrive_everywhere(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_simt_builder *b = &l->builder;
+    shared_place place = {0};
+    if (!find_place(l, op->operands[0].value, &place)) {
+        return false;
+    }
+    lilac_lower_barrier(l);
+    const lilac_simt_value thread = lilac_simt_thread(b);
+    const lilac_simt_value rank =
+        lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, thread,
+                       lilac_lower_integer(l, LILAC_SIMT_I32, l->target->num_ctas - 1));
+    const lilac_simt_value own =
+        lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, place.address,
+                       lilac_lower_integer(l, LILAC_SIMT_I32, place.offset));
+    lilac_simt_value threads = lilac_simt_compare_values(
+        b, LILAC_SIMT_LT, thread, lilac_lower_integer(l, LILAC_SIMT_I32, l->target->num_ctas));
+    if (op->operand_count > 1) {
+        threads =
+            lilac_lower_both(l, threads, lilac_lower_get(l, lilac_lower_operand(l, op, 1), 0));
+    }
+    (void)lilac_simt_mbarrier(b, LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER,
+                              lilac_simt_map_shared(b, own, rank), 0, threads, 0);
+    return true;
+}
+
 static bool arrive(lilac_lowering *l, const lilac_tile_op *op) {
     const int64_t count = lilac_tile_find_integer(&op->attributes, "count", 0);
     if (count < 1) {
         return lilac_lower_bad_attribute(l, "count", "a positive number of arrivals");
     }
     lilac_simt_value threads;
+    if (lilac_tile_find_integer(&op->attributes, "lilac.cluster", 0) != 0) {
+        return count == 1 ? arrive_everywhere(l, op)
+                          : lilac_lower_bad_attribute(l, "count", "1 arrival of each block");
+    }
     if (lilac_tile_find_integer(&op->attributes, "lilac.each_warp", 0) != 0) {
         threads = is_first_of(l, l->target->arch->warp_size);
         if (op->operand_count > 1) {
@@ -133,8 +164,8 @@ static void order(lilac_lowering *l, const lilac_tile_op *op) {
     }
 }
 
-/* Has each block of the cluster an mbarrier of its own? Others are not lowered: which blocks share them, and what
- * they complete, is not known. */
+/* Has each block of the cluster an mbarrier of its own? Others are not lowered: which blocks share
+ * them, and what they complete, is not known. */
 static bool has_own_barriers(lilac_lowering *l, const lilac_tile_value *barrier) {
     const lilac_layout *layout = barrier->type->layout;
     if (layout == NULL || lilac_layout_in_bits(layout, "block") != log2_of(l->target->num_ctas)) {
@@ -219,10 +250,11 @@ typedef struct block_copy {
     uint32_t free_blocks;                    /* those bits that do not change the block's part */
     uint64_t columns[LILAC_LAYOUT_MAX_BITS]; /* what each bit of the rank adds to the coordinates */
     uint64_t among_blocks[LILAC_TENSOR_RANK]; /* bits of a coordinate that the rank decides */
+    uint64_t shares[LILAC_TENSOR_RANK][LILAC_LAYOUT_MAX_BITS]; /* likewise, of a multicast */
 } block_copy;
 
-/* Has the memory the block's sizes, but for dimensions of size 1? In a cluster, multiples of them. Sets which
- * dimension of the memory each of the block is. */
+/* Has the memory the block's sizes, but for dimensions of size 1? In a cluster, multiples of them.
+ * Sets which dimension of the memory each of the block is. */
 static bool find_dimensions(block_copy *b, bool divided) {
     const lilac_tile_type *memory = b->memory, *block = b->block;
     uint32_t m = 0;
@@ -259,8 +291,8 @@ static bool find_offset(const block_copy *b, const int64_t *element, uint64_t *o
     return lilac_lower_memory_offset(b->memory->layout, coordinates, offset, &why);
 }
 
-/* Sets which bits of the coordinates say in which block of the cluster an element is. False: the memory has no
- * blocks, or one has no whole boxes. */
+/* Sets which bits of the coordinates say in which block of the cluster an element is. False: the
+ * memory has no blocks, or one has no whole boxes. */
 static bool find_blocks(block_copy *b, uint32_t block_bits) {
     const lilac_layout *layout = b->memory->layout;
     b->block_bits = lilac_layout_block_columns(b->columns, layout);
@@ -337,8 +369,14 @@ static bool find_block(lilac_lowering *l, block_copy *b, const lilac_tile_value 
                                        "16 bytes or more",
                                        LILAC_TENSOR_RANK);
     }
-    if (b->memory->layout == NULL || !find_dimensions(b, l->target->num_ctas > 1) ||
-        !find_blocks(b, log2_of(l->target->num_ctas)) || !has_boxes(b)) {
+    const bool fits = b->memory->layout != NULL && find_dimensions(b, l->target->num_ctas > 1);
+    if (fits && !find_blocks(b, log2_of(l->target->num_ctas))) {
+        return lilac_lower_unsupported(l,
+                                       "a box of its descriptor lies in several of the %u "
+                                       "blocks of the cluster",
+                                       l->target->num_ctas);
+    }
+    if (!fits || !has_boxes(b)) {
         return lilac_lower_unsupported(
             l, "its memory does not have the layout of nvmma_shared with %u bytes of swizzle",
             b->box.swizzle_bytes);
@@ -396,6 +434,69 @@ static void put_copies(lilac_lowering *l, block_copy *b) {
     }
 }
 
+/* The blocks that have the same part copy a share of it to all of them. The highest bits of the
+ * place in the part say whose share a box is in: they follow the free bits of the rank, as the
+ * coordinates do that they stand for. */
+static bool find_shares(block_copy *b, uint64_t *places) {
+    const uint32_t bytes = lilac_tile_element_bits(b->block) / 8;
+    const uint32_t free_bits = (uint32_t)__builtin_popcount(b->free_blocks);
+    uint64_t part = lilac_lower_memory_size(b->memory, b->memory->rank), found = 0;
+    const uint64_t least = part >> free_bits;
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        for (int64_t k = b->box.sizes[d]; k < b->sizes[d]; k *= 2) {
+            int64_t first[LILAC_TENSOR_RANK] = {0};
+            uint64_t offset = 0;
+            first[d] = k;
+            if ((b->among_blocks[d] & (uint64_t)k) != 0 || !find_offset(b, first, &offset) ||
+                offset * bytes < least) {
+                continue;
+            }
+            const uint32_t number = log2_of((int64_t)(offset * bytes / least));
+            const uint32_t bit = lilac_lower_deposit(1U << number, b->free_blocks);
+            b->shares[d][log2_of(bit)] = (uint64_t)k;
+            places[log2_of(bit)] = offset * bytes;
+            found++;
+        }
+    }
+    return found == free_bits;
+}
+
+static bool share_copies(lilac_lowering *l, block_copy *b) {
+    lilac_simt_builder *builder = &l->builder;
+    const uint32_t all = l->target->num_ctas;
+    uint64_t places[LILAC_LAYOUT_MAX_BITS] = {0}, own[LILAC_LAYOUT_MAX_BITS] = {0};
+    uint32_t peers = 0;
+    if (!find_shares(b, places)) {
+        return lilac_lower_unsupported(l, "its part has no share for each block of the cluster "
+                                          "that needs it");
+    }
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        uint64_t taken = 0;
+        for (uint32_t i = 0; i < b->block_bits; i++) {
+            taken |= b->shares[d][i];
+        }
+        if (taken != 0) {
+            b->among_blocks[d] |= taken;
+            b->coordinates[d] =
+                lilac_simt_op2(builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, b->coordinates[d],
+                               lilac_lower_linear(builder, 0, NULL, b->block_bits, b->shares[d]));
+        }
+    }
+    b->place.address = lilac_simt_op2(builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, b->place.address,
+                                      lilac_lower_linear(builder, 0, NULL, b->block_bits, places));
+    for (uint32_t rank = 0; rank < all; rank++) { /* those with the part of block 0 */
+        peers |= (rank & ~b->free_blocks) == 0 ? 1U << rank : 0;
+    }
+    for (uint32_t i = 0; i < b->block_bits; i++) {
+        own[i] = (b->free_blocks >> i & 1) == 0 ? 1U << i : 0;
+    }
+    b->copy.blocks = lilac_simt_op2(builder, LILAC_SIMT_OP_SHL, LILAC_SIMT_I32,
+                                    lilac_lower_integer(l, LILAC_SIMT_I32, peers),
+                                    lilac_lower_linear(builder, 0, NULL, b->block_bits, own));
+    b->like.payload.bulk.multicast = true;
+    return true;
+}
+
 static bool lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     const uint32_t n = op->operand_count; /* descriptor coordinates barrier memory predicate */
     block_copy b = {.op = op, .like = {.code = LILAC_SIMT_OP_CP_TENSOR_LOAD}};
@@ -404,7 +505,11 @@ static bool lower_load(lilac_lowering *l, const lilac_tile_op *op) {
         !find_place(l, op->operands[n - 3].value, &signal)) {
         return false;
     }
-    lilac_lower_barrier(l);
+    order(l, op);
+    if (lilac_tile_find_integer(&op->attributes, "lilac.multicast", 0) != 0 &&
+        !share_copies(l, &b)) {
+        return false;
+    }
     b.copy.predicate = elect(l, op->operands[n - 1].value);
     b.copy.mbarrier = signal.address;
     b.like.payload.bulk.mbarrier = (int32_t)signal.offset;
