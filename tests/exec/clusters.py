@@ -46,7 +46,7 @@ class Cluster(Kernel):
             self.bm = source.choice([64, 64, 128, 128, 256])
             self.bn = self.bm if self.form == "square" else source.choice([32, 64, 128, 256])
             self.bk = source.choice([32, 64, 128, 256, 512]) // size
-            self.trips = source.choice([0, 1, 2, 3, 4, 5, 7])
+            self.iterations = source.choice([0, 1, 2, 3, 4, 5, 7])
             self.blocks = (source.choice([1, 2]), source.choice([1, 2]))
             self.matrices()
             if (self.m * self.n * max(self.k, 1) <= MOST_PRODUCTS and
@@ -110,7 +110,7 @@ class Multicast(Cluster):
         self.form, self.kind, self.sum, self.vector = "plain", "f16", "f32", 8
         self.ctas, self.transposed, self.adds, self.warps, self.stages = ctas, transposed, False, 4, 3
         self.bm, self.bn, self.bk = block
-        self.trips, self.blocks = 9, (1, 1)
+        self.iterations, self.blocks = 9, (1, 1)
         self.matrices()
         self.numbers = super().expected()
 
