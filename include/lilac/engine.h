@@ -164,6 +164,11 @@ LILAC_API bool lilac_engine_box(lilac_box *box, const lilac_tile_type *block);
 /* The block's element type as tensormap.replace.elemtype of the PTX ISA numbers it, which Triton's
  * launcher expects, too. The host's numbers (tensor_map.h) differ for f64 and bf16. */
 LILAC_API uint32_t lilac_engine_box_element(const lilac_tile_type *block);
+/* In clusters, makes the blocks of tensor descriptors that are loaded so small that each block of
+ * the cluster copies its own (divide_boxes.c). Before pipeline_loops. Linear in the size of the
+ * module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_divide_boxes(lilac_tile_module *module,
+                                                        const lilac_target *target, bool *changed);
 /* Turns the remaining loads with a lilac.tensor_box into tensor copies that the block waits for,
  * and tt.descriptor_store and tt.descriptor_reduce into tensor copies; makes the tensor maps of
  * descriptors of the kernel; removes the parts of descriptors that are tensor maps from the

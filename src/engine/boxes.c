@@ -11,6 +11,7 @@
  * This is the memory of #ttg.nvmma_shared, which wgmma reads. */
 #include "boxes.h"
 #include "descriptors.h"
+#include "memory_layouts.h"
 
 enum { MOST_SIZE = 256, LEAST_ROWS = 8, MOST_SWIZZLE = 128, LEAST_SWIZZLE = 32, LEAST_BYTES = 16 };
 
@@ -63,48 +64,82 @@ lilac_tile_value *lilac_box_of(const lilac_tile_op *load) {
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* Memory of these elements: one buffer, or with count > 0 that number of buffers. */
+/* One buffer, or with count > 0 that number of buffers. */
+typedef struct buffers {
+    uint32_t rank;
+    const int64_t *shape;
+    uint32_t count;
+} buffers;
+
+static lilac_encoding_memdesc describe(lilac_scalar scalar, const buffers *b) {
+    const uint32_t more = b->count > 0;
+    lilac_encoding_memdesc memory = {
+        .rank = b->rank + more, .alloc_rank = b->rank + more, .scalar = scalar, .is_mutable = true};
+    memory.shape[0] = memory.alloc_shape[0] = b->count;
+    for (uint32_t d = 0; d < b->rank; d++) {
+        memory.shape[d + more] = memory.alloc_shape[d + more] = b->shape[d];
+    }
+    return memory;
+}
+
+/* Memory of these elements. */
 static const lilac_tile_type *memory_of(lilac_tile_module *module, const lilac_encoding *encoding,
-                                        lilac_scalar scalar, uint32_t rank, const int64_t *shape,
-                                        uint32_t count) {
-    const uint32_t more = count > 0;
+                                        lilac_scalar scalar, const buffers *b) {
     lilac_encoding *kept = lilac_arena_new(module->arena, lilac_encoding); /* types point to it */
     *kept = *encoding;
-    lilac_encoding_memdesc memory = {.rank = rank + more,
-                                     .alloc_rank = rank + more,
-                                     .scalar = scalar,
-                                     .is_mutable = true,
-                                     .encoding = kept};
-    memory.shape[0] = memory.alloc_shape[0] = count;
-    for (uint32_t d = 0; d < rank; d++) {
-        memory.shape[d + more] = memory.alloc_shape[d + more] = shape[d];
-    }
-    if (!lilac_encoding_layout(module->context, &memory.layout, encoding, rank, shape)) {
+    lilac_encoding_memdesc memory = describe(scalar, b);
+    memory.encoding = kept;
+    if (!lilac_encoding_layout(module->context, &memory.layout, encoding, b->rank, b->shape)) {
         return NULL; /* the sizes are powers of two, so there is a layout */
     }
     return lilac_tile_memory(module, &memory);
 }
 
-const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_type *tensor) {
+/* Memory in which each block of a cluster has its part; `blocks`: columns of its rank's bits. */
+static const lilac_tile_type *divided_memory(lilac_tile_module *module,
+                                             const lilac_encoding *encoding, lilac_scalar scalar,
+                                             const buffers *b, uint32_t bits,
+                                             const uint64_t *blocks) {
+    lilac_encoding_memdesc memory = describe(scalar, b);
+    if (!lilac_memory_of_part(&memory.layout, module->context, encoding, b->rank, b->shape, bits,
+                              blocks)) {
+        return NULL; /* the columns are zero or different unit vectors: lilac_box_loaded */
+    }
+    return lilac_tile_memory(module, &memory);
+}
+
+const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_type *tensor,
+                                        const lilac_tile_type *descriptor) {
+    const lilac_scalar scalar = lilac_tile_element(tensor)->scalar;
+    uint64_t blocks[LILAC_LAYOUT_MAX_BITS];
+    const uint32_t bits =
+        tensor->layout != NULL ? lilac_layout_block_columns(blocks, tensor->layout) : 0;
     lilac_encoding encoding;
     lilac_box box;
-    if (!lilac_engine_box(&box, tensor)) {
+    if (!lilac_engine_box(&box, bits > 0 ? descriptor->element : tensor)) {
         return NULL;
     }
-    lilac_encoding_nvmma_shared(&encoding, box.rank, box.swizzle_bytes, false,
+    lilac_encoding_nvmma_shared(&encoding, tensor->rank, box.swizzle_bytes, false,
                                 lilac_tile_element_bits(tensor), false);
-    return memory_of(module, &encoding, lilac_tile_element(tensor)->scalar, box.rank, tensor->shape,
-                     0);
+    return bits > 0
+               ? divided_memory(module, &encoding, scalar,
+                                &(buffers){tensor->rank, tensor->shape, 0}, bits, blocks)
+               : memory_of(module, &encoding, scalar, &(buffers){tensor->rank, tensor->shape, 0});
 }
 
 /* ---- operations --------------------------------------------------------------------------- */
 
-static const lilac_tile_type *barrier_type(const lilac_emitter *e, uint32_t count) {
+/* `block_bits`: of the rank of a block in its cluster; each block has its own. */
+static const lilac_tile_type *barrier_type(const lilac_emitter *e, uint32_t block_bits,
+                                           uint32_t count) {
     static const uint32_t order[1] = {0};
     static const int64_t one[1] = {1};
+    static const uint64_t all[LILAC_LAYOUT_MAX_BITS];
+    const buffers b = {1, one, count};
     lilac_encoding encoding;
     lilac_encoding_swizzled_shared(&encoding, 1, 1, 1, 1, order);
-    return memory_of(e->module, &encoding, LILAC_I64, 1, one, count);
+    return block_bits > 0 ? divided_memory(e->module, &encoding, LILAC_I64, &b, block_bits, all)
+                          : memory_of(e->module, &encoding, LILAC_I64, &b);
 }
 
 static lilac_tile_value *i32(const lilac_emitter *e, int64_t value) {
@@ -114,7 +149,9 @@ static lilac_tile_value *i32(const lilac_emitter *e, int64_t value) {
 lilac_tile_value *lilac_box_barrier(const lilac_emitter *e, lilac_tile_value *barriers,
                                     lilac_tile_value *index) {
     lilac_tile_value *operands[2] = {barriers, index};
-    return lilac_emit(e, LILAC_TILE_OP_TTG_MEMDESC_INDEX, barrier_type(e, 0), 2, operands)->results;
+    const uint32_t bits = lilac_layout_in_bits(barriers->type->layout, "block");
+    return lilac_emit(e, LILAC_TILE_OP_TTG_MEMDESC_INDEX, barrier_type(e, bits, 0), 2, operands)
+        ->results;
 }
 
 /* `arrivals`: of a phase, where mbarriers are initialised. */
@@ -141,11 +178,12 @@ void lilac_box_fence(const lilac_emitter *e) {
     lilac_tile_set_attribute(e->module, &fence->attributes, &cluster);
 }
 
-lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t count,
+lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t num_ctas, uint32_t count,
                                           uint32_t arrivals) {
+    const lilac_tile_type *type = barrier_type(e, log2_of(num_ctas), count);
     lilac_box_fence(e);
     lilac_tile_value *barriers =
-        lilac_emit(e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, barrier_type(e, count), 0, NULL)->results;
+        lilac_emit(e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, type, 0, NULL)->results;
     for_each(e, barriers, count, LILAC_TILE_OP_TTNG_INIT_BARRIER, arrivals);
     return barriers;
 }
@@ -162,8 +200,9 @@ void lilac_box_expect(const lilac_emitter *e, lilac_tile_value *barrier, uint64_
     lilac_emit_attribute(e, op, "size", (int64_t)bytes);
 }
 
-void lilac_box_start(const lilac_emitter *e, lilac_tile_value *box, lilac_tile_value *memory,
-                     lilac_tile_value *barrier, lilac_tile_value *predicate) {
+lilac_tile_op *lilac_box_start(const lilac_emitter *e, lilac_tile_value *box,
+                               lilac_tile_value *memory, lilac_tile_value *barrier,
+                               lilac_tile_value *predicate) {
     const lilac_tile_op *place = box->op;
     lilac_tile_value *operands[LILAC_MAX_RANK + 4];
     uint32_t n = 0;
@@ -173,7 +212,7 @@ void lilac_box_start(const lilac_emitter *e, lilac_tile_value *box, lilac_tile_v
     operands[n++] = barrier;
     operands[n++] = memory;
     operands[n++] = predicate;
-    (void)lilac_emit(e, LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL, NULL, n, operands);
+    return lilac_emit(e, LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL, NULL, n, operands);
 }
 
 void lilac_box_store(const lilac_emitter *e, const lilac_tile_op *store, lilac_tile_value *memory) {

@@ -20,18 +20,35 @@ void lilac_descriptor_hoist(lilac_tile_op *maker);
  * bf16, which no atomic operation computes. */
 bool lilac_box_reduces(const lilac_tile_op *reduce, bool *extreme);
 
+/* ---- divide_boxes.c ----------------------------------------------------------------------- */
+
+/* The type of the tensor that tensor copies fill for a load with a box: that of its result, or,
+ * where only conversions to other blocks of the cluster use it, that of the first of these. The
+ * columns of its blocks are zero or different unit vectors. */
+const lilac_tile_type *lilac_box_loaded(lilac_tile_module *module, const lilac_tile_op *load);
+/* The same for a tensor of this type that tensor copies store. */
+const lilac_tile_type *lilac_box_stored(lilac_tile_module *module, const lilac_tile_type *tensor);
+/* The descriptor's type with blocks so small that each block of the cluster has whole ones of the
+ * tensor. */
+const lilac_tile_type *lilac_box_divide(lilac_tile_module *module,
+                                        const lilac_tile_type *descriptor,
+                                        const lilac_tile_type *tensor);
+
 /* ---- boxes.c ------------------------------------------------------------------------------ */
 
 /* The box that a load reads: its operand, a lilac.tensor_box; NULL: the load reads through
  * pointers. */
 lilac_tile_value *lilac_box_of(const lilac_tile_op *load);
-/* The memory of a block with the shape of this tensor, whose dimensions of size 1 may be others than the
- * block's: one buffer, mutable. */
-const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_type *tensor);
+/* The memory of a tensor that copies of blocks of this descriptor fill: one buffer, mutable. Its
+ * dimensions of size 1 may be others than the block's. In a cluster, the layout of the tensor says
+ * which part each block has. */
+const lilac_tile_type *lilac_box_memory(lilac_tile_module *module, const lilac_tile_type *tensor,
+                                        const lilac_tile_type *descriptor);
 
-/* `count` mbarriers that complete a phase with this number of arrivals (1 to 2^20 - 1) and the bytes that
- * they announce; removes them, where no thread waits any more. */
-lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t count,
+/* `count` mbarriers that complete a phase with this number of arrivals (1 to 2^20 - 1) and the
+ * bytes that they announce; each block of a cluster has its own. Removes them, where no thread
+ * waits any more. */
+lilac_tile_value *lilac_box_make_barriers(const lilac_emitter *e, uint32_t num_ctas, uint32_t count,
                                           uint32_t arrivals);
 void lilac_box_remove_barriers(const lilac_emitter *e, lilac_tile_value *barriers, uint32_t count);
 /* One of them. */
@@ -40,9 +57,10 @@ lilac_tile_value *lilac_box_barrier(const lilac_emitter *e, lilac_tile_value *ba
 /* Announces the bytes of the copies of a phase, where `predicate` (i1) is true. */
 void lilac_box_expect(const lilac_emitter *e, lilac_tile_value *barrier, uint64_t bytes,
                       lilac_tile_value *predicate);
-/* Starts the copy of a box to memory. */
-void lilac_box_start(const lilac_emitter *e, lilac_tile_value *box, lilac_tile_value *memory,
-                     lilac_tile_value *barrier, lilac_tile_value *predicate);
+/* Starts the copy of a box to memory. Returns the copy. */
+lilac_tile_op *lilac_box_start(const lilac_emitter *e, lilac_tile_value *box,
+                               lilac_tile_value *memory, lilac_tile_value *barrier,
+                               lilac_tile_value *predicate);
 /* Starts the copy of memory that the store or reduction (tt.descriptor_store, _reduce) names. */
 void lilac_box_store(const lilac_emitter *e, const lilac_tile_op *store, lilac_tile_value *memory);
 /* What threads have written to shared memory before is ordered before the copies behind it. */

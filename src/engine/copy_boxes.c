@@ -12,6 +12,7 @@
  *
  * Earlier passes need the pointers and the mask of such a load, which describe the block in global
  * memory. Nothing computes them any more. */
+#include "block_demand.h"
 #include "boxes.h"
 #include "descriptors.h"
 #include "make_maps.h"
@@ -33,27 +34,51 @@ typedef struct replaced {
     uint32_t load_count, store_count, maker_count;
 } replaced;
 
-static uint64_t bytes_of(const lilac_tile_type *type) {
-    return (uint64_t)lilac_tile_element_count(type) * lilac_tile_element_bits(type) / 8;
+/* Replaces the result of the load by what is in memory: a tensor of this type, which in a cluster
+ * may have other blocks than the result. */
+static void replace_uses(const lilac_emitter *e, lilac_tile_op *load, const lilac_tile_type *tensor,
+                         lilac_tile_value *memory) {
+    lilac_tile_value *result = &load->results[0];
+    for (const lilac_tile_use *use = result->uses, *next; use != NULL && tensor != result->type;
+         use = next) {
+        next = use->next;
+        lilac_tile_op *op = use->op;
+        if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT &&
+            lilac_layout_same_blocks(op->results[0].type->layout, tensor->layout)) {
+            lilac_tile_replace_uses(
+                &op->results[0],
+                lilac_emit_unary(e, LILAC_TILE_OP_TTG_LOCAL_LOAD, op->results[0].type, memory));
+            lilac_tile_remove(op);
+        }
+    }
+    if (result->uses == NULL) {
+        return;
+    }
+    lilac_tile_value *loaded = lilac_emit_unary(e, LILAC_TILE_OP_TTG_LOCAL_LOAD, tensor, memory);
+    loaded->name = result->name;
+    if (tensor != result->type) {
+        loaded = lilac_emit_unary(e, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, result->type, loaded);
+    }
+    lilac_tile_replace_uses(result, loaded);
 }
 
-static void copy(lilac_tile_module *module, lilac_tile_op *load, lilac_tile_value *box) {
+static void copy(lilac_tile_module *module, lilac_tile_op *load, lilac_tile_value *box,
+                 const lilac_target *target) {
     const lilac_emitter e = {module, load};
-    const lilac_tile_type *type = lilac_box_memory(module, load->results[0].type);
+    const lilac_tile_type *tensor = lilac_box_loaded(module, load);
+    const lilac_tile_type *type =
+        lilac_box_memory(module, tensor, box->op->operands[0].value->type);
     const lilac_tile_type *i1 = lilac_tile_scalar(module, LILAC_I1),
                           *i32 = lilac_tile_scalar(module, LILAC_I32);
     lilac_tile_value *memory =
         lilac_emit(&e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, type, 0, NULL)->results;
-    lilac_tile_value *barriers = lilac_box_make_barriers(&e, 1, 1);
+    lilac_tile_value *barriers = lilac_box_make_barriers(&e, target->num_ctas, 1, 1);
     lilac_tile_value *zero = lilac_emit_integer(&e, i32, 0), *yes = lilac_emit_integer(&e, i1, 1);
     lilac_tile_value *barrier = lilac_box_barrier(&e, barriers, zero);
-    lilac_box_expect(&e, barrier, bytes_of(type), yes);
-    lilac_box_start(&e, box, memory, barrier, yes);
+    lilac_box_expect(&e, barrier, lilac_engine_bytes(type), yes);
+    (void)lilac_box_start(&e, box, memory, barrier, yes);
     lilac_box_wait(&e, barrier, zero);
-    lilac_tile_value *loaded =
-        lilac_emit_unary(&e, LILAC_TILE_OP_TTG_LOCAL_LOAD, load->results[0].type, memory);
-    loaded->name = load->results[0].name;
-    lilac_tile_replace_uses(&load->results[0], loaded);
+    replace_uses(&e, load, tensor, memory);
     lilac_box_remove_barriers(&e, barriers, 1);
     (void)lilac_emit(&e, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, NULL, 1, &memory);
     lilac_tile_remove(load);
@@ -176,7 +201,7 @@ static bool copy_function(lilac_tile_function *f, lilac_arena *arena, const lila
         return false;
     }
     for (uint32_t i = 0; i < r.load_count; i++) {
-        copy(f->module, r.loads[i], lilac_box_of(r.loads[i]));
+        copy(f->module, r.loads[i], lilac_box_of(r.loads[i]), target);
     }
     lilac_store_boxes(f, r.stores, r.store_count, target);
     for (uint32_t i = 0; i < r.maker_count; i++) {

@@ -345,8 +345,8 @@ static void rewrite(const loop_parts *p) {
     const lilac_emitter start = {p->module, p->first_commits[0]};
     const uint32_t first = lilac_tile_carried_count(p->loop);
     lilac_tile_value *full = lilac_box_make_barriers(
-        &start, p->buffers, p->target->num_warps * p->target->arch->warp_size);
-    lilac_tile_value *passed = lilac_box_make_barriers(&start, 1, p->target->num_warps);
+        &start, 1, p->buffers, p->target->num_warps * p->target->arch->warp_size);
+    lilac_tile_value *passed = lilac_box_make_barriers(&start, 1, 1, p->target->num_warps);
     (void)lilac_emit(&start, LILAC_TILE_OP_TTG_LOCAL_BARRIER, NULL, 0, NULL);
     for (uint32_t d = 0; d < p->distance; d++) {
         const lilac_emitter e = {p->module, p->first_commits[d]};

@@ -9,6 +9,9 @@
  *     stores and reductions only      in a kernel with a product           the same, in a loop over tiles
  *     minima, maxima of f16, bf16     always: no other instruction has them
  *
+ * In a cluster each block copies its part of a block of the tensor (divide_boxes.c): of descriptors
+ * from the host, for blocks with two dimensions above 1 and a swizzle.
+ *
  * Tensor copies are not ordered with other accesses of the program. Copies from memory that the program
  * writes, or to memory that it accesses otherwise, remain accesses through pointers. As elsewhere,
  * different arguments name different memory. */
@@ -95,7 +98,7 @@ static void look_at(use_summary *s, const lilac_tile_use *use, const lilac_tile_
     s->tile_loop &= is_in_tile_loop(op);
 }
 
-/* May a load's block be an operand in shared memory: a matrix with a swizzle? */
+/* May the block be an operand in shared memory: a matrix with a swizzle? */
 static bool is_operand(const lilac_tile_type *block, const lilac_box *box) {
     uint32_t wide = 0;
     for (uint32_t d = 0; d < block->rank; d++) {
@@ -108,10 +111,12 @@ static uint64_t bytes_of(const lilac_tile_type *block) {
     return (uint64_t)lilac_tile_element_count(block) * lilac_tile_element_bits(block) / 8;
 }
 
-/* Do tensor copies move blocks of this type, at most half of the shared memory? */
+/* Do tensor copies move blocks of this type, at most half of the shared memory? In a cluster, also
+ * the parts of its blocks. */
 static bool is_movable(lilac_box *box, const lilac_tile_type *block, const lilac_target *target) {
-    return target->num_ctas == 1 && lilac_arch_has(target->arch, LILAC_HAS_TMA) &&
-           lilac_engine_box(box, block) && bytes_of(block) <= target->arch->shared_bytes / 2;
+    return lilac_arch_has(target->arch, LILAC_HAS_TMA) && lilac_engine_box(box, block) &&
+           (target->num_ctas == 1 || is_operand(block, box)) &&
+           bytes_of(block) <= target->arch->shared_bytes / 2;
 }
 
 bool lilac_descriptor_is_operand(const lilac_tile_type *block, const lilac_target *target) {
@@ -237,10 +242,11 @@ bool lilac_descriptor_is_mapped(const lilac_tile_function *function,
     if (s.other || (s.loads > 0) == (s.stores > 0)) {
         return false;
     }
-    if (maker != NULL && (maker->code != LILAC_TILE_OP_TT_MAKE_TENSOR_DESCRIPTOR ||
-                          !lilac_arch_has(target->arch, LILAC_HAS_TENSOR_MAPS) ||
-                          !can_move(descriptor, top_of(maker), MOST_DEPTH) ||
-                          !has_own_memory(maker, s.stores > 0))) {
+    if (maker != NULL &&
+        (maker->code != LILAC_TILE_OP_TT_MAKE_TENSOR_DESCRIPTOR || target->num_ctas > 1 ||
+         !lilac_arch_has(target->arch, LILAC_HAS_TENSOR_MAPS) ||
+         !can_move(descriptor, top_of(maker), MOST_DEPTH) ||
+         !has_own_memory(maker, s.stores > 0))) {
         return false;
     }
     if (s.extreme) {

@@ -70,8 +70,8 @@ static void move_memory(consumer *c) {
         }
     }
     remove_old_barriers(s);
-    lilac_tile_value *full = lilac_box_make_barriers(&e, s->buffers, 1);
-    s->empty = lilac_box_make_barriers(&e, s->buffers, s->target->num_warps);
+    lilac_tile_value *full = lilac_box_make_barriers(&e, 1, s->buffers, 1);
+    s->empty = lilac_box_make_barriers(&e, 1, s->buffers, s->target->num_warps);
     lilac_tile_replace_uses(s->full, full);
     s->full = full;
     lilac_tile_remove(old);

@@ -84,21 +84,32 @@ static bool must_wait(lilac_tile_op *const *stores, uint32_t number) {
 /* ---- the rewriting ------------------------------------------------------------------------------ */
 
 static void put_store(lilac_tile_module *module, lilac_tile_op *store, lilac_tile_value *memory,
-                      bool waits) {
+                      const lilac_target *target, bool waits) {
     const lilac_emitter e = {module, store};
     lilac_tile_value *operands[2] = {store->operands[1].value, memory};
+    const lilac_tile_type *stored = lilac_box_stored(module, operands[0]->type);
     if (waits) {
         lilac_box_wait_for_stores(&e, true);
+        if (target->num_ctas >
+            1) { /* other blocks of the cluster may have written these elements */
+            (void)lilac_emit(&e, LILAC_TILE_OP_GPU_BARRIER, NULL, 0, NULL);
+        }
+    }
+    if (stored != operands[0]->type) {
+        operands[0] = lilac_emit_unary(&e, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, stored, operands[0]);
     }
     (void)lilac_emit(&e, LILAC_TILE_OP_TTG_LOCAL_STORE, NULL, 2, operands);
     lilac_box_fence(&e);
     lilac_box_store(&e, store, memory);
 }
 
+/* Memory for the stored tensor, of which copies of blocks of this descriptor move each block's
+ * part. */
 static lilac_tile_value *allocate(lilac_tile_module *module, const lilac_tile_op *store,
-                                  lilac_tile_op *place) {
+                                  const lilac_tile_type *descriptor, lilac_tile_op *place) {
     const lilac_emitter e = {module, place};
-    const lilac_tile_type *type = lilac_box_memory(module, store->operands[1].value->type);
+    const lilac_tile_type *type = lilac_box_memory(
+        module, lilac_box_stored(module, store->operands[1].value->type), descriptor);
     lilac_tile_value *memory =
         lilac_emit(&e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, type, 0, NULL)->results;
     memory->op->position = store->position;
@@ -134,6 +145,25 @@ static bool fits(const lilac_tile_function *f, lilac_tile_op *const *stores, uin
     return bytes <= shared_bytes;
 }
 
+/* The type that the descriptor of each store gets: in a cluster, with blocks that lie in one of its
+ * blocks for all stores through it (divide_boxes.c). In the arena of the module. */
+static const lilac_tile_type **divide(lilac_tile_module *module, lilac_tile_op *const *stores,
+                                      uint32_t count, const lilac_target *target) {
+    const lilac_tile_type **types =
+        lilac_arena_array(module->arena, const lilac_tile_type *, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const lilac_tile_value *descriptor = stores[i]->operands[0].value;
+        types[i] = descriptor->type;
+        for (uint32_t k = 0; k < count && target->num_ctas > 1; k++) {
+            if (stores[k]->operands[0].value == descriptor) {
+                types[i] = lilac_box_divide(
+                    module, types[i], lilac_box_stored(module, stores[k]->operands[1].value->type));
+            }
+        }
+    }
+    return types;
+}
+
 /* The first operation behind the waits and deallocations of earlier stores. */
 static lilac_tile_op *behind_waits(lilac_tile_op *op) {
     while (op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_STORE_WAIT ||
@@ -147,6 +177,7 @@ void lilac_store_boxes(lilac_tile_function *f, lilac_tile_op *const *stores, uin
                        const lilac_target *target) {
     lilac_tile_module *module = f->module;
     const bool overlaps = fits(f, stores, count, target);
+    const lilac_tile_type **descriptors = divide(module, stores, count, target);
     const lilac_tile_op *waited = NULL; /* in front of it, for all stores before */
     for (uint32_t i = 0; i < count; i++) {
         lilac_tile_op *store = stores[i], *loop = outermost_loop(store);
@@ -154,12 +185,13 @@ void lilac_store_boxes(lilac_tile_function *f, lilac_tile_op *const *stores, uin
         lilac_tile_op *last = !overlaps      ? store->next
                               : loop != NULL ? behind_waits(loop->next)
                                              : lilac_tile_terminator(store->parent->parent);
-        lilac_tile_value *memory = allocate(module, store, first);
-        put_store(module, store, memory, must_wait(stores, i));
+        lilac_tile_value *memory = allocate(module, store, descriptors[i], first);
+        put_store(module, store, memory, target, must_wait(stores, i));
         free_behind_wait(module, memory, last, last != waited);
         waited = last;
     }
     for (uint32_t i = 0; i < count; i++) {
+        stores[i]->operands[0].value->type = descriptors[i];
         lilac_tile_remove(stores[i]);
     }
 }

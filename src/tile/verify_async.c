@@ -97,8 +97,11 @@ bool tile_verify_tma(const tile_verifier *verifier, const lilac_tile_op *op) {
         return refuse(verifier, op, "count-mismatch",
                       "needs one coordinate for each dimension of its descriptor");
     }
-    if (tensor->scalar != memory->scalar ||
-        lilac_tile_element_count(tensor) != lilac_tile_element_count(memory)) {
+    /* in a cluster, the memory may be several blocks of the descriptor (divide_boxes) */
+    const int64_t count = lilac_tile_element_count(tensor), all = lilac_tile_element_count(memory);
+    const bool divided =
+        memory->layout != NULL && lilac_layout_in_bits(memory->layout, "block") > 0;
+    if (tensor->scalar != memory->scalar || (divided ? all % count != 0 : all != count)) {
         return shapes_differ(verifier, op, load ? tensor : memory, load ? memory : tensor);
     }
     return true;

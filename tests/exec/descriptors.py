@@ -200,6 +200,12 @@ class Kernel:
     def grid(self):
         return -(-self.m // self.bm), -(-self.n // self.bn)
 
+    def launch_grid(self):
+        return self.grid()
+
+    def options(self):
+        return ["--num-warps", self.warps, "--num-stages", self.stages]
+
     def __str__(self):
         return "%s %s, blocks %d x %d x %d, %d x %d x %d, %d warps, %d stages%s%s" % (
             self.form, self.kind, self.bm, self.bn, self.bk, self.m, self.n, self.k, self.warps, self.stages,
@@ -237,8 +243,8 @@ def check(lilac, kernel, text, folder):
     path = os.path.join(folder, "d.npy")
     npy.write(path, "i4" if kernel.sum == "i32" else "f4", [7] * (kernel.m * kernel.n), (kernel.m, kernel.n))
     words += ["--arg", "d=@" + path]
-    options = ["--num-warps", kernel.warps, "--num-stages", kernel.stages]
-    done = command.run(lilac, "run", file, "--grid", "%d,%d" % kernel.grid(), *options, *words)
+    options = kernel.options()
+    done = command.run(lilac, "run", file, "--grid", "%d,%d" % kernel.launch_grid(), *options, *words)
     if done.returncode != 0:
         return "exit status %d\n%s" % (done.returncode, done.stderr), ""
     if json.loads(done.stdout)["findings"] or done.stderr:

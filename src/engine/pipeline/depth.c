@@ -9,6 +9,7 @@
  *     loads, copies last                D         2          i
  *     products in flight, copies first  D + 2     1          i − 2 (the wait for i − 2 is in i − 1)
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
+ *     the same, multicast (multicast.c) D + 2     1          i − 2
  *     delayed products                  D + 2     1          i − 2
  *       their operands copied late      D + 1     1          i − 1, late ones i − 2
  *
@@ -77,14 +78,15 @@ typedef struct demand {
     bool persistent;
 } demand;
 
-/* Clocks of a product on the tensor cores of a multiprocessor: instructions of 64 rows and 32 bytes
- * of k. */
+/* Clocks of a block's part of a product on the tensor cores of a multiprocessor: instructions of 64
+ * rows and 32 bytes of k. */
 static uint64_t clocks_of(const lilac_tile_op *op) {
     const lilac_tile_type *d = op->results[0].type, *a = op->operands[0].value->type;
     const uint32_t columns = (uint32_t)d->shape[1];
     const uint64_t steps = (uint64_t)a->shape[1] * lilac_tile_element_bits(a) / 256,
                    rows = (uint64_t)d->shape[0] / 64;
-    return rows * steps * lilac_wgmma_cycles(columns);
+    const uint32_t parts = d->layout != NULL ? lilac_layout_part_bits(d->layout) : 0;
+    return (rows * steps * lilac_wgmma_cycles(columns)) >> parts;
 }
 
 static bool has_ring(const pipeline *p, const lilac_tile_op *load) {
@@ -206,17 +208,22 @@ static bool hides(const demand *d, uint64_t blocks, uint32_t distance) {
 }
 
 static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
+    const uint32_t more = p->multicasts ? 2 : 1;
     uint32_t best = 0;
     uint64_t least = UINT64_MAX;
     for (uint32_t less = 1; less <= distance; less++) {
-        const uint64_t blocks = resident(d, slot_bytes, less + 1);
+        const uint64_t blocks = resident(d, slot_bytes, less + more);
         if (blocks > 0 && price(d, blocks, less) < least) {
             best = less;
             least = price(d, blocks, less);
         }
     }
-    if (best == 0) {
-        return false;
+    if (best == 0 && p->multicasts) {
+        p->multicasts = false;
+        return choose_in_flight(p, d, slot_bytes, distance);
+    }
+    if (best == 0 || p->multicasts) {
+        return best > 0 && set(p, best, best + more, true);
     }
     const uint64_t blocks = resident(d, slot_bytes, best + 1);
     const bool first =
@@ -288,17 +295,19 @@ bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
         slot_bytes += p->loads[i].bytes;
     }
     lilac_tile_walk(p->function->body, add_operation, &d);
+    lilac_pipeline_find_shares(p, d.clocks);
     if (p->trip_count_known && distance > p->trip_count - 1) {
         distance = p->trip_count - 1;
     }
     if (d.store_bytes > 0) {
-        const bool delays = p->delays;
+        const bool delays = p->delays, multicasts = p->multicasts;
         d.other_bytes += d.store_bytes;
         if (search(p, &d, slot_bytes, distance) >= min_u64(distance, 2)) {
             return distance > 0;
         }
         d.other_bytes -= d.store_bytes;
         p->delays = delays;
+        p->multicasts = multicasts;
     }
     return search(p, &d, slot_bytes, distance) > 0;
 }

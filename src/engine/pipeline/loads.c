@@ -302,12 +302,14 @@ static bool plan_load(const pipeline *p, lilac_tile_op *op, pipeline_load *load)
     }
     if (lilac_box_of(op) != NULL) {
         *load = (pipeline_load){.op = op, .box = lilac_box_of(op)};
-        load->slot = lilac_box_memory(p->module, type);
-        load->bytes = bytes_of(load->slot, type->layout);
+        load->tensor = lilac_box_loaded(p->module, op);
+        load->slot =
+            lilac_box_memory(p->module, load->tensor, load->box->op->operands[0].value->type);
+        load->bytes = bytes_of(load->slot, load->tensor->layout);
         return true;
     }
     const lilac_tile_value *other = lilac_tile_operand(op, 2);
-    *load = (pipeline_load){.op = op, .selects = other != NULL && !is_zero(other)};
+    *load = (pipeline_load){.op = op, .tensor = type, .selects = other != NULL && !is_zero(other)};
     lilac_tile_op *copy = make_copy(p, op);
     load->slot = load->selects ? NULL : find_slot(p, &op->results[0], copy);
     if (load->slot == NULL && has_row_major(p, copy, type)) {

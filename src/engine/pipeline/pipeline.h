@@ -2,6 +2,7 @@
  *
  *   loads.c          the loads that become copies, and the operations that their addresses need
  *   products.c       the matrix products that stay in flight over the back edge
+ *   multicast.c      parts of operands that several blocks of a cluster need
  *   depth.c          the number of buffers
  *   early_loads.c    loads of addresses, before the iteration of the copies
  *   rings.c          the rewriting: rings, copies ahead, waits
@@ -22,11 +23,14 @@
  * needed behind the copy. `view` is the buffer of the current iteration, in the body. */
 typedef struct pipeline_load {
     lilac_tile_op *op;
-    lilac_tile_value *box; /* what a tensor copy reads; NULL: the threads copy */
+    lilac_tile_value *box;         /* what a tensor copy reads; NULL: the threads copy */
+    const lilac_tile_type *tensor; /* what is copied: the load's result, perhaps in other blocks of
+                                      the cluster (lilac_box_loaded) */
     const lilac_tile_type *slot;
     uint64_t bytes; /* of one buffer */
     bool selects;
-    bool late; /* may be copied one iteration later than others: delayed products alone read it */
+    bool shared; /* several blocks of the cluster need a part, and each can copy a share of it */
+    bool late;   /* may be copied one iteration later than others: delayed products alone read it */
     lilac_tile_value *ring; /* the allocation */
     lilac_tile_value *view;
 } pipeline_load;
@@ -52,7 +56,9 @@ typedef struct pipeline {
     pipeline_load *loads;       /* in the order of the body */
     uint32_t box_count;         /* of them, tensor copies */
     lilac_tile_value *barriers; /* of tensor copies, one for each buffer */
-    bool *ahead;                /* by value id: the copies' addresses and masks need the value */
+    bool multicasts;         /* each block copies its share of shared parts to all that need it */
+    lilac_tile_value *empty; /* mbarriers at which all blocks of the cluster release a buffer */
+    bool *ahead;             /* by value id: the copies' addresses and masks need the value */
 
     uint32_t product_count; /* operations in flight */
     lilac_tile_op **products;
@@ -115,6 +121,22 @@ void lilac_pipeline_guard(pipeline *p);
  * the body, behind which no product of the preceding iteration is in flight; NULL: there is none. */
 lilac_tile_op *lilac_pipeline_start_products(pipeline *p);
 
+/* multicast.c */
+/* Sets `multicasts`, and which loads have shares. `clocks`: of the products of an iteration. */
+void lilac_pipeline_find_shares(pipeline *p, uint64_t clocks);
+/* Makes the blocks of descriptors so small that each share has whole ones. */
+void lilac_pipeline_divide_shares(const pipeline *p);
+/* In front of the loop, behind the rings' mbarriers. */
+void lilac_pipeline_make_empty_barriers(pipeline *p);
+/* Releases the buffer of the iteration before, whose products are complete, to all blocks, and
+ * waits until all have released that of the next copies. `phase`: the parity of the slot. */
+void lilac_pipeline_release(const pipeline *p, lilac_tile_value *slot, lilac_tile_value *phase,
+                            lilac_tile_op *place);
+/* A copy of the load. What releases a buffer orders the copies behind it. */
+void lilac_pipeline_mark_copy(const pipeline *p, const pipeline_load *load, lilac_tile_op *copy);
+/* Behind the loop and its products. */
+void lilac_pipeline_remove_empty_barriers(const pipeline *p, lilac_tile_op *place);
+
 /* depth.c */
 /* Sets the distance, the number of buffers and the place of the copies. False: no ring fits. */
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages);
@@ -123,8 +145,9 @@ bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages);
 /* Finds the loads that can be executed one iteration before the copies that need them. */
 void lilac_pipeline_find_early_loads(pipeline_rewriting *r);
 bool lilac_pipeline_is_early(const pipeline_rewriting *r, const lilac_tile_op *op);
-/* Clones the early loads of an iteration before `place`; the mapping has the iteration's counter and
- * carried values. `exists`: the iteration exists; NULL: it does. Afterwards the loads are mapped. */
+/* Clones the early loads of an iteration before `place`; the mapping has the iteration's counter
+ * and carried values. `exists`: the iteration exists; NULL: it does. Afterwards the loads are
+ * mapped. */
 void lilac_pipeline_clone_early(pipeline_rewriting *r, lilac_tile_value *exists,
                                 lilac_tile_op *place);
 

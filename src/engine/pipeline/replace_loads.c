@@ -62,18 +62,17 @@ static void replace_allocations(const pipeline *p, const pipeline_load *load) {
     }
 }
 
-/* Is the operation a conversion in which each block of a cluster keeps its elements? The buffers of a
- * block hold its part of the tensor. */
-static bool converts_parts(const lilac_tile_op *op) {
+/* Is the operation a conversion to a layout whose blocks of a cluster have the same elements as
+ * those of another one? The buffers of a block hold its part of the tensor. */
+static bool converts_parts(const lilac_tile_op *op, const lilac_layout *layout) {
     return op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT &&
-           lilac_layout_same_blocks(op->operands[0].value->type->layout,
-                                    op->results[0].type->layout);
+           lilac_layout_same_blocks(layout, op->results[0].type->layout);
 }
 
 /* The first use by such a conversion; NULL: there is none. */
-static lilac_tile_op *find_conversion(const lilac_tile_value *value) {
-    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
-        if (converts_parts(use->op)) {
+static lilac_tile_op *find_conversion(const pipeline_load *load) {
+    for (const lilac_tile_use *use = load->op->results[0].uses; use != NULL; use = use->next) {
+        if (converts_parts(use->op, load->tensor->layout)) {
             return use->op;
         }
     }
@@ -85,7 +84,8 @@ static lilac_tile_op *find_transposition(const lilac_tile_value *value) {
     for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
         const lilac_tile_use *next =
             use->op->code == LILAC_TILE_OP_TT_TRANS ? use->op->results[0].uses : NULL;
-        if (next != NULL && next->next == NULL && converts_parts(next->op)) {
+        if (next != NULL && next->next == NULL &&
+            converts_parts(next->op, next->op->operands[0].value->type->layout)) {
             return use->op;
         }
     }
@@ -142,14 +142,20 @@ void lilac_pipeline_replace_load(const pipeline *p, const pipeline_load *load) {
          op = find_transposition(value)) {
         convert_before(p, op);
     }
-    for (lilac_tile_op *op = find_conversion(value); op != NULL; op = find_conversion(value)) {
+    for (lilac_tile_op *op = find_conversion(load); op != NULL; op = find_conversion(load)) {
         if (op->results[0].uses != NULL) {
             lilac_tile_replace_uses(&op->results[0], local_load(p, load, op->results[0].type, op));
         }
         lilac_tile_remove(op);
     }
     if (value->uses != NULL) {
-        lilac_tile_replace_uses(value, local_load(p, load, value->type, load->op));
+        lilac_tile_value *loaded = local_load(p, load, load->tensor, load->op);
+        if (load->tensor != value->type) {
+            loaded = &lilac_pipeline_make(p, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, 1, &loaded,
+                                          value->type, load->op)
+                          ->results[0];
+        }
+        lilac_tile_replace_uses(value, loaded);
     }
     lilac_tile_remove(load->op);
 }

@@ -176,8 +176,12 @@ static void start_boxes(rewriting *r, lilac_tile_value *exists, lilac_tile_value
     for (uint32_t i = 0; i < p->load_count; i++) {
         const pipeline_load *load = &p->loads[i];
         if (load->box != NULL) {
-            lilac_box_start(&e, lilac_tile_mapped(r->mapping, load->box),
-                            make_view(p, load, index, place), barrier, exists);
+            lilac_tile_op *copy =
+                lilac_box_start(&e, lilac_tile_mapped(r->mapping, load->box),
+                                make_view(p, load, index, place), barrier, exists);
+            if (p->multicasts) {
+                lilac_pipeline_mark_copy(p, load, copy);
+            }
         }
     }
 }
@@ -288,8 +292,15 @@ static void make_rings(pipeline *p) {
         ring->results[0].name = load->op->results[0].name;
         load->ring = &ring->results[0];
     }
+    if (p->multicasts) {
+        lilac_pipeline_divide_shares(p);
+    }
     if (p->box_count > 0) {
-        p->barriers = lilac_box_make_barriers(&(lilac_emitter){p->module, p->loop}, p->buffers, 1);
+        p->barriers = lilac_box_make_barriers(&(lilac_emitter){p->module, p->loop},
+                                              p->target->num_ctas, p->buffers, 1);
+    }
+    if (p->multicasts) {
+        lilac_pipeline_make_empty_barriers(p);
     }
 }
 
@@ -489,6 +500,9 @@ static void rewrite_body(rewriting *r, rewriting *late) {
         place = start->next;
     }
     p->copies_ordered = overlapped && p->box_count == 0;
+    if (p->multicasts) {
+        lilac_pipeline_release(p, slot, lilac_tile_iteration_argument(p->loop, phase), place);
+    }
     start_group(r, late, slot, place);
     for (uint32_t i = 0; i < p->load_count; i++) {
         lilac_pipeline_replace_load(p, &p->loads[i]);
@@ -510,6 +524,9 @@ static void rewrite_body(rewriting *r, rewriting *late) {
 static void finish(const pipeline *p) {
     lilac_tile_op *place = p->in_flight ? p->loop->next->next : p->loop->next;
     wait_for_copies(p, 0, place);
+    if (p->multicasts) {
+        lilac_pipeline_remove_empty_barriers(p, place);
+    }
     if (p->box_count > 0) {
         lilac_box_remove_barriers(&(lilac_emitter){p->module, place}, p->barriers, p->buffers);
     }

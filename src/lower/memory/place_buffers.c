@@ -282,14 +282,28 @@ static bool check_loops(placing *p) {
 
 /* ---- places -------------------------------------------------------------------------------- */
 
+enum { SWIZZLE_PATTERN = 1024 };
+
+/* Does the layout xor coordinates within a pattern: is a column of an offset no unit vector? */
+static bool is_swizzled(const lilac_layout *layout) {
+    const int in = lilac_layout_in(layout, "offset");
+    bool swizzled = false;
+    for (uint32_t i = 0; in >= 0 && i < layout->in[in].bits; i++) {
+        const uint64_t column = layout->columns[lilac_layout_in_start(layout, (uint32_t)in) + i];
+        swizzled |= (column & (column - 1)) != 0;
+    }
+    return swizzled;
+}
+
 /* Matrix instructions and tensor copies swizzle addresses, with a pattern of at most
- * SWIZZLE_PATTERN bytes. */
+ * SWIZZLE_PATTERN bytes. Memory of which blocks of a cluster have parts has no named encoding. */
 static uint64_t alignment_of(const lilac_lower_buffer *buffer) {
-    enum { SWIZZLE_PATTERN = 1024 };
-    const lilac_encoding *encoding = buffer->op->results[0].type->encoding;
-    return encoding != NULL && encoding->kind == LILAC_ENCODING_NVMMA_SHARED
-               ? SWIZZLE_PATTERN
-               : LILAC_LOWER_BUFFER_ALIGNMENT;
+    const lilac_tile_type *type = buffer->op->results[0].type;
+    const lilac_encoding *encoding = type->encoding;
+    const bool named = encoding != NULL && encoding->kind == LILAC_ENCODING_NVMMA_SHARED;
+    const bool part = type->layout != NULL && lilac_layout_in_bits(type->layout, "block") > 0 &&
+                      is_swizzled(type->layout);
+    return named || part ? SWIZZLE_PATTERN : LILAC_LOWER_BUFFER_ALIGNMENT;
 }
 
 static uint64_t align_to(uint64_t offset, uint64_t alignment) {

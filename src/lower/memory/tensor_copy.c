@@ -6,7 +6,7 @@
  *     inval_barrier     barrier, mbarrier.inval
  *     barrier_expect    mbarrier.arrive.expect_tx
  *     arrive_barrier    barrier, mbarrier.arrive; with lilac.each_warp without the barrier, by the
- *                       first lane of each warp
+ *                       first lane of each warp; with lilac.cluster at the mbarriers of all blocks
  *     async_copy_mbarrier_arrive   cp.async.mbarrier.arrive.noinc by all threads
  *     async_tma_copy    barrier, then one cp.async.bulk.tensor for each box (lilac_engine_box); behind
  *                       those of a store or reduction, cp.async.bulk.commit_group
@@ -21,6 +21,7 @@
  * The map's descriptor is a parameter of the kernel, or in scratch memory (tensor_map.c). The
  * memory must have the layout that copies of its blocks access: #ttg.nvmma_shared with the swizzle
  * of lilac_engine_box. */
+#include "coordinates.h"
 #include "memory/descriptor.h"
 #include "memory/memory_type.h"
 #include "operations.h"
@@ -105,12 +106,43 @@ static lilac_simt_value attribute_of(lilac_lowering *l, const lilac_tile_op *op,
                                lilac_tile_find_integer(&op->attributes, name, 0));
 }
 
+/* An arrival of the block at the mbarrier of each block of the cluster: thread r arrives at that of
+ * block r. */
+static bool arrive_everywhere(lilac_lowering *l, const lilac_tile_op *op) {
+    lilac_simt_builder *b = &l->builder;
+    shared_place place = {0};
+    if (!find_place(l, op->operands[0].value, &place)) {
+        return false;
+    }
+    lilac_lower_barrier(l);
+    const lilac_simt_value thread = lilac_simt_thread(b);
+    const lilac_simt_value rank =
+        lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, thread,
+                       lilac_lower_integer(l, LILAC_SIMT_I32, l->target->num_ctas - 1));
+    const lilac_simt_value own =
+        lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, place.address,
+                       lilac_lower_integer(l, LILAC_SIMT_I32, place.offset));
+    lilac_simt_value threads = lilac_simt_compare_values(
+        b, LILAC_SIMT_LT, thread, lilac_lower_integer(l, LILAC_SIMT_I32, l->target->num_ctas));
+    if (op->operand_count > 1) {
+        threads =
+            lilac_lower_both(l, threads, lilac_lower_get(l, lilac_lower_operand(l, op, 1), 0));
+    }
+    (void)lilac_simt_mbarrier(b, LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER,
+                              lilac_simt_map_shared(b, own, rank), 0, threads, 0);
+    return true;
+}
+
 static bool arrive(lilac_lowering *l, const lilac_tile_op *op) {
     const int64_t count = lilac_tile_find_integer(&op->attributes, "count", 0);
     if (count < 1) {
         return lilac_lower_bad_attribute(l, "count", "a positive number of arrivals");
     }
     lilac_simt_value threads;
+    if (lilac_tile_find_integer(&op->attributes, "lilac.cluster", 0) != 0) {
+        return count == 1 ? arrive_everywhere(l, op)
+                          : lilac_lower_bad_attribute(l, "count", "1 arrival of each block");
+    }
     if (lilac_tile_find_integer(&op->attributes, "lilac.each_warp", 0) != 0) {
         threads = is_first_of(l, l->target->arch->warp_size);
         if (op->operand_count > 1) {
@@ -132,18 +164,23 @@ static void order(lilac_lowering *l, const lilac_tile_op *op) {
     }
 }
 
-/* Which blocks of a cluster share a barrier and a copy is not known to this lowering. */
-static bool refuse_cluster(lilac_lowering *l) {
-    return lilac_lower_unsupported(
-        l,
-        "the kernel has %u blocks in a cluster; barriers and tensor copies "
-        "are lowered for one block",
-        l->target->num_ctas);
+/* Has each block of the cluster an mbarrier of its own? Others are not lowered: which blocks share
+ * them, and what they complete, is not known. */
+static bool has_own_barriers(lilac_lowering *l, const lilac_tile_value *barrier) {
+    const lilac_layout *layout = barrier->type->layout;
+    if (layout == NULL || lilac_layout_in_bits(layout, "block") != log2_of(l->target->num_ctas)) {
+        return lilac_lower_unsupported(l,
+                                       "the kernel has %u blocks in a cluster; barriers and tensor "
+                                       "copies are lowered where the layout of a barrier says that "
+                                       "each block has its own",
+                                       l->target->num_ctas);
+    }
+    return true;
 }
 
 bool lilac_lower_mbarrier(lilac_lowering *l, const lilac_tile_op *op) {
-    if (l->target->num_ctas > 1) {
-        return refuse_cluster(l);
+    if (!has_own_barriers(l, op->operands[0].value)) {
+        return false;
     }
     lilac_simt_value number;
     switch (op->code) {
@@ -206,19 +243,35 @@ typedef struct block_copy {
     lilac_simt_tensor_copy copy; /* predicate, map, rank, mbarrier */
     lilac_simt_instruction
         like; /* the opcode, the operation of a reduction, the mbarrier's offset */
-    lilac_simt_value coordinates[LILAC_TENSOR_RANK]; /* of the block's first element */
+    lilac_simt_value coordinates[LILAC_TENSOR_RANK]; /* of the first element of the block's part */
+    int64_t sizes[LILAC_TENSOR_RANK];                /* of the memory, by the block's dimensions */
+    uint32_t dimensions[LILAC_TENSOR_RANK];          /* of the memory */
+    uint32_t block_bits;                             /* of the rank of a block in its cluster */
+    uint32_t free_blocks;                    /* those bits that do not change the block's part */
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS]; /* what each bit of the rank adds to the coordinates */
+    uint64_t among_blocks[LILAC_TENSOR_RANK]; /* bits of a coordinate that the rank decides */
+    uint64_t shares[LILAC_TENSOR_RANK][LILAC_LAYOUT_MAX_BITS]; /* likewise, of a multicast */
 } block_copy;
 
-/* Has the memory the block's sizes, but for dimensions of size 1? */
-static bool has_sizes(const lilac_tile_type *memory, const lilac_tile_type *block) {
+/* Has the memory the block's sizes, but for dimensions of size 1? In a cluster, multiples of them.
+ * Sets which dimension of the memory each of the block is. */
+static bool find_dimensions(block_copy *b, bool divided) {
+    const lilac_tile_type *memory = b->memory, *block = b->block;
     uint32_t m = 0;
     for (uint32_t d = 0; d < block->rank; d++) {
+        b->sizes[d] = 1;
         while (m < memory->rank && memory->shape[m] == 1) {
             m++;
         }
-        if (block->shape[d] > 1 && (m == memory->rank || memory->shape[m++] != block->shape[d])) {
+        if (block->shape[d] == 1) {
+            continue;
+        }
+        if (m == memory->rank || (divided ? memory->shape[m] % block->shape[d] != 0
+                                          : memory->shape[m] != block->shape[d])) {
             return false;
         }
+        b->sizes[d] = memory->shape[m];
+        b->dimensions[d] = m++;
     }
     while (m < memory->rank && memory->shape[m] == 1) {
         m++;
@@ -230,16 +283,34 @@ static bool has_sizes(const lilac_tile_type *memory, const lilac_tile_type *bloc
 static bool find_offset(const block_copy *b, const int64_t *element, uint64_t *offset) {
     int64_t coordinates[LILAC_MAX_RANK] = {0};
     lilac_reason why;
-    for (uint32_t d = 0, m = 0; d < b->block->rank; d++) {
-        if (b->block->shape[d] == 1) {
-            continue;
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        if (b->sizes[d] > 1) {
+            coordinates[b->dimensions[d]] = element[d];
         }
-        while (b->memory->shape[m] == 1) { /* has_sizes */
-            m++;
-        }
-        coordinates[m++] = element[d];
     }
     return lilac_lower_memory_offset(b->memory->layout, coordinates, offset, &why);
+}
+
+/* Sets which bits of the coordinates say in which block of the cluster an element is. False: the
+ * memory has no blocks, or one has no whole boxes. */
+static bool find_blocks(block_copy *b, uint32_t block_bits) {
+    const lilac_layout *layout = b->memory->layout;
+    b->block_bits = lilac_layout_block_columns(b->columns, layout);
+    for (uint32_t i = 0; i < b->block_bits; i++) {
+        b->free_blocks |= b->columns[i] == 0 ? 1U << i : 0;
+        for (uint32_t d = 0; d < b->block->rank; d++) {
+            if (b->sizes[d] > 1) {
+                b->among_blocks[d] |=
+                    lilac_layout_coordinate(layout, b->columns[i], b->dimensions[d]);
+            }
+        }
+    }
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        if ((b->among_blocks[d] & (b->box.sizes[d] - 1)) != 0) {
+            return false;
+        }
+    }
+    return b->block_bits == block_bits;
 }
 
 /* Does each box of the memory have the places that a copy of it accesses? With the boxes' numbers
@@ -249,12 +320,12 @@ static bool has_boxes(const block_copy *b) {
     const uint32_t bytes = lilac_tile_element_bits(b->block) / 8;
     const lilac_tensor_swizzle swizzle = lilac_tensor_swizzle_of(b->box.swizzle_bytes);
     uint64_t box_bytes = bytes, stride = 1;
-    bool good = b->memory->layout != NULL && has_sizes(b->memory, b->block);
+    bool good = true;
     for (uint32_t d = 0; d < b->block->rank; d++) {
         box_bytes *= b->box.sizes[d];
     }
     for (uint32_t d = b->block->rank; good && d-- > 0;) {
-        for (int64_t k = 1; good && k < b->block->shape[d]; k *= 2) {
+        for (int64_t k = 1; good && k < b->sizes[d]; k *= 2) {
             int64_t first[LILAC_TENSOR_RANK] = {0};
             uint64_t offset = 0;
             first[d] = k;
@@ -267,6 +338,21 @@ static bool has_boxes(const block_copy *b) {
         stride *= b->box.sizes[d];
     }
     return good;
+}
+
+/* The coordinates of the part of a block of the cluster. */
+static void add_blocks(lilac_lowering *l, block_copy *b) {
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        uint64_t along[LILAC_LAYOUT_MAX_BITS];
+        for (uint32_t i = 0; i < b->block_bits; i++) {
+            along[i] = lilac_layout_coordinate(b->memory->layout, b->columns[i], b->dimensions[d]);
+        }
+        if (b->among_blocks[d] != 0) {
+            b->coordinates[d] =
+                lilac_simt_op2(&l->builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, b->coordinates[d],
+                               lilac_lower_linear(&l->builder, 0, NULL, b->block_bits, along));
+        }
+    }
 }
 
 static bool find_block(lilac_lowering *l, block_copy *b, const lilac_tile_value *memory) {
@@ -283,7 +369,14 @@ static bool find_block(lilac_lowering *l, block_copy *b, const lilac_tile_value 
                                        "16 bytes or more",
                                        LILAC_TENSOR_RANK);
     }
-    if (!has_boxes(b)) {
+    const bool fits = b->memory->layout != NULL && find_dimensions(b, l->target->num_ctas > 1);
+    if (fits && !find_blocks(b, log2_of(l->target->num_ctas))) {
+        return lilac_lower_unsupported(l,
+                                       "a box of its descriptor lies in several of the %u "
+                                       "blocks of the cluster",
+                                       l->target->num_ctas);
+    }
+    if (!fits || !has_boxes(b)) {
         return lilac_lower_unsupported(
             l, "its memory does not have the layout of nvmma_shared with %u bytes of swizzle",
             b->box.swizzle_bytes);
@@ -293,6 +386,7 @@ static bool find_block(lilac_lowering *l, block_copy *b, const lilac_tile_value 
     for (uint32_t d = 0; d < b->block->rank; d++) {
         b->coordinates[d] = lilac_lower_get(l, lilac_lower_operand(l, b->op, 1 + d), 0);
     }
+    add_blocks(l, b);
     return find_place(l, memory, &b->place);
 }
 
@@ -313,20 +407,94 @@ static void put_copy(lilac_lowering *l, block_copy *b, const int64_t *first) {
     lilac_simt_build_tensor_copy(&l->builder, &like, &b->copy);
 }
 
-/* One copy for each box of the block. */
+/* Is the box in the first part of the memory? */
+static bool is_in_part(const block_copy *b, const int64_t *first) {
+    uint64_t others = 0;
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        others |= (uint64_t)first[d] & b->among_blocks[d];
+    }
+    return others == 0;
+}
+
+/* One copy for each box of a block's part. */
 static void put_copies(lilac_lowering *l, block_copy *b) {
     int64_t first[LILAC_TENSOR_RANK] = {0};
     for (uint32_t d = 0; d < b->block->rank;) {
-        put_copy(l, b, first);
+        if (is_in_part(b, first)) {
+            put_copy(l, b, first);
+        }
         for (d = 0; d < b->block->rank; d++) { /* the next box; d = rank: there is none */
             const uint32_t k = b->block->rank - 1 - d;
             first[k] += b->box.sizes[k];
-            if (first[k] < b->block->shape[k]) {
+            if (first[k] < b->sizes[k]) {
                 break;
             }
             first[k] = 0;
         }
     }
+}
+
+/* The blocks that have the same part copy a share of it to all of them. The highest bits of the
+ * place in the part say whose share a box is in: they follow the free bits of the rank, as the
+ * coordinates do that they stand for. */
+static bool find_shares(block_copy *b, uint64_t *places) {
+    const uint32_t bytes = lilac_tile_element_bits(b->block) / 8;
+    const uint32_t free_bits = (uint32_t)__builtin_popcount(b->free_blocks);
+    uint64_t part = lilac_lower_memory_size(b->memory, b->memory->rank), found = 0;
+    const uint64_t least = part >> free_bits;
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        for (int64_t k = b->box.sizes[d]; k < b->sizes[d]; k *= 2) {
+            int64_t first[LILAC_TENSOR_RANK] = {0};
+            uint64_t offset = 0;
+            first[d] = k;
+            if ((b->among_blocks[d] & (uint64_t)k) != 0 || !find_offset(b, first, &offset) ||
+                offset * bytes < least) {
+                continue;
+            }
+            const uint32_t number = log2_of((int64_t)(offset * bytes / least));
+            const uint32_t bit = lilac_lower_deposit(1U << number, b->free_blocks);
+            b->shares[d][log2_of(bit)] = (uint64_t)k;
+            places[log2_of(bit)] = offset * bytes;
+            found++;
+        }
+    }
+    return found == free_bits;
+}
+
+static bool share_copies(lilac_lowering *l, block_copy *b) {
+    lilac_simt_builder *builder = &l->builder;
+    const uint32_t all = l->target->num_ctas;
+    uint64_t places[LILAC_LAYOUT_MAX_BITS] = {0}, own[LILAC_LAYOUT_MAX_BITS] = {0};
+    uint32_t peers = 0;
+    if (!find_shares(b, places)) {
+        return lilac_lower_unsupported(l, "its part has no share for each block of the cluster "
+                                          "that needs it");
+    }
+    for (uint32_t d = 0; d < b->block->rank; d++) {
+        uint64_t taken = 0;
+        for (uint32_t i = 0; i < b->block_bits; i++) {
+            taken |= b->shares[d][i];
+        }
+        if (taken != 0) {
+            b->among_blocks[d] |= taken;
+            b->coordinates[d] =
+                lilac_simt_op2(builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, b->coordinates[d],
+                               lilac_lower_linear(builder, 0, NULL, b->block_bits, b->shares[d]));
+        }
+    }
+    b->place.address = lilac_simt_op2(builder, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, b->place.address,
+                                      lilac_lower_linear(builder, 0, NULL, b->block_bits, places));
+    for (uint32_t rank = 0; rank < all; rank++) { /* those with the part of block 0 */
+        peers |= (rank & ~b->free_blocks) == 0 ? 1U << rank : 0;
+    }
+    for (uint32_t i = 0; i < b->block_bits; i++) {
+        own[i] = (b->free_blocks >> i & 1) == 0 ? 1U << i : 0;
+    }
+    b->copy.blocks = lilac_simt_op2(builder, LILAC_SIMT_OP_SHL, LILAC_SIMT_I32,
+                                    lilac_lower_integer(l, LILAC_SIMT_I32, peers),
+                                    lilac_lower_linear(builder, 0, NULL, b->block_bits, own));
+    b->like.payload.bulk.multicast = true;
+    return true;
 }
 
 static bool lower_load(lilac_lowering *l, const lilac_tile_op *op) {
@@ -337,7 +505,11 @@ static bool lower_load(lilac_lowering *l, const lilac_tile_op *op) {
         !find_place(l, op->operands[n - 3].value, &signal)) {
         return false;
     }
-    lilac_lower_barrier(l);
+    order(l, op);
+    if (lilac_tile_find_integer(&op->attributes, "lilac.multicast", 0) != 0 &&
+        !share_copies(l, &b)) {
+        return false;
+    }
     b.copy.predicate = elect(l, op->operands[n - 1].value);
     b.copy.mbarrier = signal.address;
     b.like.payload.bulk.mbarrier = (int32_t)signal.offset;
@@ -391,18 +563,17 @@ static bool lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     lilac_lower_barrier(l);
-    b.copy.predicate = elect(l, NULL);
+    b.copy.predicate =
+        lilac_lower_both(l, elect(l, NULL), lilac_lower_elect_holder(l, 0, b.free_blocks));
     put_copies(l, &b);
     lilac_simt_bulk_commit(&l->builder);
     return true;
 }
 
 bool lilac_lower_tensor_copy(lilac_lowering *l, const lilac_tile_op *op) {
-    if (l->target->num_ctas > 1) {
-        return refuse_cluster(l);
-    }
-    return op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL ? lower_load(l, op)
-                                                                         : lower_store(l, op);
+    return op->code == LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL
+               ? has_own_barriers(l, op->operands[op->operand_count - 3].value) && lower_load(l, op)
+               : lower_store(l, op);
 }
 
 /* The barrier behind the wait orders what the other threads write to the memory next. With the
