@@ -115,17 +115,35 @@ static const lilac_tile_type *copied_block(const lilac_tile_op *op) {
     }
 }
 
-static void count_box(lilac_explain_counts *c, const lilac_tile_type *block) {
+/* The memory that it fills or reads. */
+static const lilac_tile_type *copied_memory(const lilac_tile_op *op) {
+    const lilac_tile_type *memory = NULL;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_type *type = op->operands[i].value->type;
+        memory = type->kind == LILAC_TILE_MEMDESC ? type : memory;
+    }
+    return memory; /* the last: a load has its mbarrier in front of it */
+}
+
+/* A block copies its part of the memory, in boxes. A multicast load copies a share of it to each
+ * block that needs the part, so a block of the cluster on the average as much as alone. */
+static void count_boxes(lilac_explain_counts *c, const lilac_tile_type *block,
+                        const lilac_tile_type *memory) {
     lilac_box box;
+    uint64_t columns[LILAC_LAYOUT_MAX_BITS], elements = lilac_tile_element_count(memory), size = 1;
     if (!lilac_engine_box(&box, block)) {
         return;
     }
-    uint64_t copies = 1;
-    for (uint32_t d = 0; d < box.rank; d++) {
-        copies *= (uint64_t)block->shape[d] / box.sizes[d];
+    const uint32_t bits =
+        memory->layout != NULL ? lilac_layout_block_columns(columns, memory->layout) : 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        elements >>= columns[i] != 0;
     }
-    c->bulk_copies += copies;
-    c->bulk_bytes += (uint64_t)lilac_tile_element_count(block) * lilac_tile_element_bits(block) / 8;
+    for (uint32_t d = 0; d < box.rank; d++) {
+        size *= box.sizes[d];
+    }
+    c->bulk_copies += elements / size;
+    c->bulk_bytes += elements * lilac_tile_element_bits(block) / 8;
 }
 
 /* ---- operations --------------------------------------------------------------------------- */
@@ -208,7 +226,7 @@ void explain_count_plans(lilac_explanation *e, uint32_t index) {
     drop_removed(e, index);
     const lilac_tile_type *block = copied_block(o->op);
     if (block != NULL && !dead) {
-        count_box(c, block);
+        count_boxes(c, block, copied_memory(o->op));
         e->traffic[index] += (double)c->bulk_bytes / e->compilation.target.arch->sector_bytes;
     }
 }
