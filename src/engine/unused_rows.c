@@ -3,7 +3,7 @@
  *     %rows = (first + range) % %M                     below = M − first
  *     %x = tt.load a + %rows * stride …                rows from there on begin again
  *     %d = tt.dot %x, %y                               of each row of x, one row
- *     tt.store …, %d, first + range < %M               stored below the limit only
+ *     tt.store …, %d, first + range < %M               stored, or added, below the limit only
  *
  * Operations on each element keep rows apart, and so do products along their other dimensions,
  * reductions of others, and loops that carry the result. Where the limit changes in a loop, what
@@ -78,7 +78,7 @@ static bool are_unused_in_loop(unused_rows *u, const lilac_tile_value *carried, 
 static bool is_unused_in(unused_rows *u, const lilac_tile_use *use, uint32_t dim) {
     const lilac_tile_op *op = use->op;
     lilac_tile_value *receiver = lilac_tile_receiver(use);
-    if (op->code == LILAC_TILE_OP_TT_STORE) {
+    if (op->code == LILAC_TILE_OP_TT_STORE || op->code == LILAC_TILE_OP_TT_ATOMIC_RMW) {
         return use->index == 1 &&
                lilac_mask_implies(lilac_tile_operand(op, 2), dim, u->below, u->arena);
     }

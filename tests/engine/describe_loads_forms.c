@@ -225,6 +225,11 @@ static void described(void **state) {
          2,
          {{PID, "scf.for %pid = %c0 to %N step %c1 : i32 {"}, {STORE, STORE "\n}"}}},
         {"tf32", 2, {{"f16", "f32"}, {"%y, %acc :", "%y, %acc, inputPrecision = tf32 :"}}},
+        {"added to c by atomics",
+         2,
+         {{STORE, "%old = tt.atomic_rmw fadd, acq_rel, gpu, %cp, %sum#0, %cm : "
+                  "(tensor<64x64x!tt.ptr<f32>>, "
+                  "tensor<64x64xf32>, tensor<64x64xi1>) -> tensor<64x64xf32>"}}},
         {"another result of the pass is stored to c", 2, {{STORE, STORE "\n" STORE}}},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -255,6 +260,11 @@ static void refused(void **state) {
         {"volatile", 0, {{A_LOAD, A_LOAD " {isVolatile = true}"}}},
         /* rows that begin again */
         {"stored without a mask", 0, {{"%sum#0, %cm", "%sum#0"}}},
+        {"added by atomics with another mask",
+         0,
+         {{STORE, "%old = tt.atomic_rmw fadd, acq_rel, gpu, %cp, %sum#0, %all : "
+                  "(tensor<64x64x!tt.ptr<f32>>, "
+                  "tensor<64x64xf32>, tensor<64x64xi1>) -> tensor<64x64xf32>"}}},
         {"stored with another bound",
          0,
          {{"%below = arith.cmpi slt, %rows0, %Ms", "%below = arith.cmpi slt, %rows0, %Ns"}}},
