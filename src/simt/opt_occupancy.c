@@ -97,6 +97,19 @@ enum {
     FEW_MISSING = 4 /* a quarter of the registers */
 };
 
+/* The estimates of live words, each computed when it is first needed; 0: not yet. */
+typedef struct estimates {
+    const lilac_simt_kernel *kernel;
+    uint32_t words[LILAC_SIMT_PRESSURE_PROMPT + 1];
+} estimates;
+
+static uint32_t words_of(estimates *e, lilac_simt_pressure_order order) {
+    if (e->words[order] == 0) {
+        e->words[order] = lilac_simt_pressure(e->kernel, order);
+    }
+    return e->words[order];
+}
+
 /* Cost of one iteration of a loop for a warp, in 1/16 clocks: of the pipes and of the bandwidth. */
 typedef struct iteration {
     uint64_t work, memory;
@@ -212,19 +225,24 @@ static uint32_t nearly_even_blocks(const lilac_simt_kernel *kernel, uint32_t pre
                : even_blocks(kernel, pressure);
 }
 
-static uint32_t with_barriers(const lilac_simt_kernel *kernel) {
-    uint32_t late = even_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_LATE));
-    uint32_t early = even_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
+static uint32_t with_barriers(estimates *e) {
+    const lilac_simt_kernel *kernel = e->kernel;
+    const uint32_t early = even_blocks(kernel, words_of(e, LILAC_SIMT_PRESSURE_EARLY));
+    if (even_blocks(kernel, 0) <= early) {
+        return 0; /* registers do not limit the blocks */
+    }
+    const uint32_t late = even_blocks(kernel, words_of(e, LILAC_SIMT_PRESSURE_LATE));
     return late > early && late > 1 && !is_near_most(kernel, late) ? late : 0;
 }
 
-static uint32_t with_whole_loads(const lilac_simt_kernel *kernel) {
+static uint32_t with_whole_loads(estimates *e) {
+    const lilac_simt_kernel *kernel = e->kernel;
     uint32_t full = 5 * kernel->module->arch->resident_warps / 8; /* warps that fill the pipes */
     iteration busiest = {0, 0, 0}, all = {0, 0, 0};
     bool waits = find_busiest(&busiest, &all, kernel, kernel->body);
-    uint32_t words = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+    uint32_t words = words_of(e, LILAC_SIMT_PRESSURE_EARLY);
     if (busiest.memory == 0 && !waits && all.loads >= ROW && has_exchanges(kernel->body)) {
-        const uint32_t prompt = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_PROMPT);
+        const uint32_t prompt = words_of(e, LILAC_SIMT_PRESSURE_PROMPT);
         words = prompt < words ? prompt : words;
         busiest.work += all.work;
         busiest.memory += all.memory;
@@ -260,10 +278,11 @@ static uint32_t words_for(const lilac_simt_kernel *kernel, uint32_t blocks, uint
 
 /* More blocks than the registers suffice for, where few warps leave gaps that cost more than
  * spills. */
-static uint32_t with_spills(const lilac_simt_kernel *kernel) {
+static uint32_t with_spills(estimates *e) {
+    const lilac_simt_kernel *kernel = e->kernel;
     const lilac_arch *arch = kernel->module->arch;
     const uint32_t full = 5 * arch->resident_warps / 8;
-    const uint32_t pressure = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+    const uint32_t pressure = words_of(e, LILAC_SIMT_PRESSURE_EARLY);
     const uint32_t blocks = lilac_simt_resident_blocks(kernel, pressure);
     iteration busiest = {0, 0, 0}, all = {0, 0, 0};
     if (blocks == 0 || 8 * blocks * kernel->num_warps > arch->resident_warps ||
@@ -271,7 +290,7 @@ static uint32_t with_spills(const lilac_simt_kernel *kernel) {
         return 0;
     }
     const uint32_t words = words_for(kernel, blocks + 1, pressure);
-    const uint32_t text = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_TEXT);
+    const uint32_t text = words_of(e, LILAC_SIMT_PRESSURE_TEXT);
     const uint32_t spilled = (text > pressure ? text : pressure) - words;
     const uint64_t spills = UINT64_C(2) * spilled * arch->costs->global;
     const uint64_t gaps = all.work * full * (blocks + 1);
@@ -326,18 +345,19 @@ bool lilac_simt_has_registers(const lilac_simt_kernel *kernel, uint32_t more) {
 }
 
 bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
+    estimates e = {.kernel = kernel};
     uint32_t blocks = 0;
     if (lilac_simt_has_programs(kernel)) {
         return false; /* their registers are budgeted: see set_max_registers */
     }
     if (kernel->num_ctas == 1) {
         const bool waits = kernel->num_warps > 1 && lilac_simt_waits(kernel->body);
-        blocks = waits ? with_barriers(kernel) : 0;
-        blocks = blocks > 0 ? blocks
-                            : with_products(kernel,
-                                            lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
-        blocks = blocks > 0 ? blocks : with_whole_loads(kernel);
-        blocks = blocks > 0 ? blocks : with_spills(kernel);
+        blocks = waits ? with_barriers(&e) : 0;
+        if (blocks == 0) {
+            blocks = with_products(kernel, words_of(&e, LILAC_SIMT_PRESSURE_EARLY));
+        }
+        blocks = blocks > 0 ? blocks : with_whole_loads(&e);
+        blocks = blocks > 0 ? blocks : with_spills(&e);
     }
     const bool changed = kernel->min_blocks != blocks;
     kernel->min_blocks = blocks;

@@ -259,6 +259,16 @@ static uint32_t count_in(const lilac_simt_body *body, lilac_simt_opcode code) {
     return count;
 }
 
+/* Is there a narrow sum with a product below a conversion? If not, no registers are needed for its parts,
+ * and none are counted. */
+static bool has_narrow_products(const splitting *s) {
+    const instruction *i = s->loop->bodies[0]->first;
+    while (i != NULL && !(is_widening(s, i) && has_product(s, i->operands[0], MOST_TERMS))) {
+        i = i->next;
+    }
+    return i != NULL;
+}
+
 static void visit_loop(splitting *s, instruction *loop) {
     lilac_simt_body *body = loop->bodies[0];
     const uint32_t copies = count_in(body, LILAC_SIMT_OP_CP_ASYNC),
@@ -267,7 +277,7 @@ static void visit_loop(splitting *s, instruction *loop) {
         return;
     }
     s->loop = loop;
-    s->narrow = lilac_simt_has_registers(s->kernel, copies + loads);
+    s->narrow = has_narrow_products(s) && lilac_simt_has_registers(s->kernel, copies + loads);
     s->pair_count = 0;
     memset(s->parts, 0, sizeof *s->parts * s->count);
     for (instruction *i = body->first; i != NULL; i = i->next) {
