@@ -689,6 +689,10 @@ LILAC_API void lilac_simt_programs_end(lilac_simt_builder *b, lilac_simt_instruc
 /* The type of a value that is not 0. */
 LILAC_API lilac_simt_type lilac_simt_type_of(const lilac_simt_kernel *kernel,
                                              lilac_simt_value value);
+/* The predicate under which one thread starts a bulk or tensor copy, or announces the bytes of one
+ * (mbarrier.expect); 0: it has none, or the instruction is another one. */
+LILAC_API lilac_simt_value lilac_simt_copy_predicate(const lilac_simt_kernel *kernel,
+                                                     const lilac_simt_instruction *instruction);
 /* Is this value a constant, and which bits? */
 LILAC_API bool lilac_simt_is_constant(const lilac_simt_kernel *kernel, lilac_simt_value value,
                                       uint64_t *bits);
@@ -743,8 +747,8 @@ LILAC_API bool lilac_simt_opt_narrow_floats(lilac_simt_kernel *kernel);
 /* Replaces divisions and remainders by constants, and several ones by one value, by multiplications
  * with a reciprocal. */
 LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);
-/* Replaces the comparisons of one integer with zero and with a bound, which must both hold or of which
- * one must, by one unsigned comparison. */
+/* Replaces two comparisons of one integer, with zero and with a bound, that `and` or `or` joins, by one
+ * unsigned comparison. */
 LILAC_API bool lilac_simt_opt_merge_range_tests(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);

@@ -103,8 +103,8 @@ static void put_store(lilac_tile_module *module, lilac_tile_op *store, lilac_til
     lilac_box_store(&e, store, memory);
 }
 
-/* Memory for the stored tensor, of which copies of blocks of this descriptor move each block's
- * part. */
+/* Memory for the stored tensor. In a cluster each block has its part there and copies it through the
+ * descriptor. */
 static lilac_tile_value *allocate(lilac_tile_module *module, const lilac_tile_op *store,
                                   const lilac_tile_type *descriptor, lilac_tile_op *place) {
     const lilac_emitter e = {module, place};

@@ -83,7 +83,7 @@ static void put_loops(lilac_text *out, const lilac_explanation *e) {
         lilac_text_printf(out, "%s{\"operation\": %u, \"parent\": ", i > 0 ? ", " : "",
                           loop->operation);
         lilac_text_printf(out, loop->parent > 0 ? "%u" : "null", loop->parent - 1);
-        lilac_text_puts(out, ", \"trips\": ");
+        lilac_text_puts(out, ", \"trip_count\": ");
         lilac_text_printf(out, loop->trip_count >= 0 ? "%lld" : "null",
                           (long long)loop->trip_count);
         lilac_text_printf(out, ", \"estimate\": %.6g, \"from_launch\": %s}", loop->estimate,

@@ -48,8 +48,8 @@ static const double LATENCY = 0.9758, FILL = 1039, BLOCK = 92.64;
  * their number; of memory and L2; of these and a multiprocessor. */
 static const double UNITS = 2.346, ONE = 2.514, BLOCKS = 2.043, GROWTH = 0.4576;
 static const double DEVICE = 2.218, ROOFS = 7.432;
-/* The clock is lowered while tensor cores are busy: by this part of their time, after about so many
- * seconds (of repeated launches). */
+/* Busy tensor cores reach the power limit, and the device lowers its clock. A launch much longer than
+ * POWER_TIME seconds takes POWER of their time longer, one of that length half of it. */
 static const double POWER = 0.2556, POWER_TIME = 0.0003454;
 /* The part in which blocks of many waves are in different segments; that of the imbalance. */
 static const double MIX = 0.3617, IMBALANCE = 0.9207;

@@ -294,3 +294,13 @@ bool lilac_simt_check_bulk(const lilac_simt_kernel *kernel, const lilac_simt_ins
         return true;
     }
 }
+
+lilac_simt_value lilac_simt_copy_predicate(const lilac_simt_kernel *kernel,
+                                           const lilac_simt_instruction *i) {
+    const bool copies =
+        lilac_simt_is_bulk_copy(i->code) || i->code == LILAC_SIMT_OP_MBARRIER_EXPECT;
+    return copies && i->operand_count > 1 &&
+                   lilac_simt_type_of(kernel, i->operands[1]) == LILAC_SIMT_I1
+               ? i->operands[1]
+               : 0;
+}

@@ -11,16 +11,6 @@
 
 typedef lilac_simt_instruction instruction;
 
-/* The predicate under which one thread starts a copy or announces its bytes; 0: it does not. */
-static lilac_simt_value predicate_of(const lilac_simt_kernel *kernel, const instruction *i) {
-    const bool starts =
-        lilac_simt_is_bulk_copy(i->code) || i->code == LILAC_SIMT_OP_MBARRIER_EXPECT;
-    return starts && i->operand_count > 1 &&
-                   lilac_simt_type_of(kernel, i->operands[1]) == LILAC_SIMT_I1
-               ? i->operands[1]
-               : 0;
-}
-
 static bool may_move(const instruction *i) {
     return lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) && i->body_count == 0 &&
            !lilac_simt_has_trait(i->code, LILAC_SIMT_CONVERGENT);
@@ -28,10 +18,10 @@ static bool may_move(const instruction *i) {
 
 /* The last copy of those from `first` on that only such instructions separate. */
 static instruction *last_of(const lilac_simt_kernel *kernel, instruction *first) {
-    const lilac_simt_value predicate = predicate_of(kernel, first);
+    const lilac_simt_value predicate = lilac_simt_copy_predicate(kernel, first);
     instruction *last = first;
     for (instruction *i = first->next; i != NULL; i = i->next) {
-        if (predicate_of(kernel, i) == predicate) {
+        if (lilac_simt_copy_predicate(kernel, i) == predicate) {
             last = i;
         } else if (!may_move(i)) {
             break;
@@ -46,13 +36,13 @@ static bool visit(lilac_simt_kernel *kernel, lilac_simt_body *body) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             changed |= visit(kernel, i->bodies[k]);
         }
-        if (predicate_of(kernel, i) == 0) {
+        if (lilac_simt_copy_predicate(kernel, i) == 0) {
             continue;
         }
         instruction *first = i, *last = last_of(kernel, first), *next;
         for (i = first; i != last; i = next) {
             next = i->next;
-            if (predicate_of(kernel, i) == 0) {
+            if (lilac_simt_copy_predicate(kernel, i) == 0) {
                 lilac_simt_move(kernel, i, first);
                 changed = true;
             }

@@ -45,7 +45,7 @@ static bool is_joint(const merging *m, const instruction *i, lilac_simt_opcode c
            lilac_simt_type_of(m->b.kernel, i->result) == LILAC_SIMT_I1;
 }
 
-/* Is it part of the tree of the only instruction that uses it? */
+/* Does only one instruction use it, in the same tree? */
 static bool is_inner(const merging *m, const instruction *i, const instruction *root) {
     return is_joint(m, i, (lilac_simt_opcode)root->code) && i->parent == root->parent &&
            i->result < m->count && m->uses[i->result] == 1;

@@ -386,7 +386,7 @@ class Json(ExplainTest):
     def test_loops_and_timeline(self):
         e = self.json("matmul_f16", "--grid", "64", "--arg", "K=4096", "--arg", "a=null")
         loop = e["loops"][0]
-        self.assertEqual((loop["trips"], loop["estimate"], loop["from_launch"]), (None, 64, True))
+        self.assertEqual((loop["trip_count"], loop["estimate"], loop["from_launch"]), (None, 64, True))
         events = next(t for t in e["timeline"] if t["loop"] == 0)["events"]
         kinds = [event["kind"] for event in events]
         for kind in ("copy", "commit", "wait copies", "product", "wait products"):

@@ -43,7 +43,7 @@ tt.func public @sum(%counts: !tt.ptr<i32>, %out: !tt.ptr<i32>) {
 """
 
 
-def test_trips():
+def test_trip_counts():
     """From the contents of arrays, or as given for a line."""
     counts = numpy.array([4, 0, 8], dtype="int32")
     loop = lilac.explain(LOADED_TRIPS, grid=3, arguments={"counts": counts}).json["loops"][0]

@@ -53,7 +53,7 @@ def test_little_work_in_python():
     make(1)
     short, long = (calls_in_package(partial(repeated, times)) for times in (1, 60))
     assert short == long
-    assert 0 < short < 400
+    assert 0 < short < 200
 
 
 def repeated(times):

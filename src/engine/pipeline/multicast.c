@@ -40,8 +40,8 @@ static uint32_t sharers(const lilac_tile_type *memory) {
     return 1U << bits;
 }
 
-/* The descriptor's type with blocks of which a part of that many bytes has one for each of those
- * that share it; NULL: its blocks would have too few rows for a swizzle. */
+/* The descriptor's type with smaller blocks: `count` of them are a part of `part_bytes`, one for each
+ * block of the cluster that needs it. NULL: they would have too few rows for a swizzle. */
 static const lilac_tile_type *share(const pipeline *p, const lilac_tile_type *descriptor,
                                     uint64_t part_bytes, uint32_t count) {
     enum { LEAST_ROWS = 8 };

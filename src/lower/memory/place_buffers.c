@@ -296,7 +296,7 @@ static bool is_swizzled(const lilac_layout *layout) {
 }
 
 /* Matrix instructions and tensor copies swizzle addresses, with a pattern of at most
- * SWIZZLE_PATTERN bytes. Memory of which blocks of a cluster have parts has no named encoding. */
+ * SWIZZLE_PATTERN bytes. Memory that is divided among the blocks of a cluster has no named encoding. */
 static uint64_t alignment_of(const lilac_lower_buffer *buffer) {
     const lilac_tile_type *type = buffer->op->results[0].type;
     const lilac_encoding *encoding = type->encoding;

@@ -49,20 +49,10 @@ static bool guard(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 /* ---- copies that one thread starts --------------------------------------------------------- */
 
-static bool starts_copy(uint32_t code) {
-    return code == LILAC_SIMT_OP_CP_BULK_LOAD || code == LILAC_SIMT_OP_CP_BULK_STORE ||
-           code == LILAC_SIMT_OP_CP_BULK_REDUCE || code == LILAC_SIMT_OP_CP_TENSOR_LOAD ||
-           code == LILAC_SIMT_OP_CP_TENSOR_STORE || code == LILAC_SIMT_OP_CP_TENSOR_REDUCE;
-}
-
-/* The predicate of a copy, or of an announcement of its bytes; 0: it has none, or is none of both. */
+/* The predicate in a register under which one thread starts a copy or announces its bytes; 0: none. */
 static lilac_simt_value predicate_of(const lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    if ((!starts_copy(i->code) && i->code != LILAC_SIMT_OP_MBARRIER_EXPECT) ||
-        i->operand_count < 2 || type_of(e, i->operands[1]) != LILAC_SIMT_I1 ||
-        e->places[i->operands[1]].constant) {
-        return 0;
-    }
-    return i->operands[1];
+    const lilac_simt_value predicate = lilac_simt_copy_predicate(e->kernel, i);
+    return predicate != 0 && !e->places[predicate].constant ? predicate : 0;
 }
 
 void lilac_ptx_before_copies(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {

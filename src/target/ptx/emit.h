@@ -83,7 +83,7 @@ typedef struct lilac_ptx_emitter {
     lilac_simt_value branched;  /* the predicate of the branch around what is written; 0: none */
     const lilac_simt_instruction *branch_last; /* of those under it */
     uint32_t branch;                           /* the number of its label */
-    char *names;                               /* room for more names */
+    char *names;                               /* memory for more names */
     size_t names_left;
 
     /* source lines */
