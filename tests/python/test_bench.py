@@ -18,6 +18,7 @@ from fake_gpu import Clock, FakeCase, FakeCompilers, fake_torch
 
 from lilac.bench import __main__ as command
 from lilac.bench import compile_time, discover, measure, picture, prepare, table
+from lilac.bench.case import Library, Tuned
 from lilac.bench.runner import Lost, Runner, check, compare, reason
 
 # ---- arithmetic ---------------------------------------------------------------------------------
@@ -199,6 +200,87 @@ def test_both_take_turns(bench):
     make().row(case)
     changes = [b for a, b in zip([None] + case.launched, case.launched) if a != b]
     assert {"triton", "lilac"} == set(changes) and len(changes) > 6
+
+
+def tuned(case, ms):
+    """A launch with configurations that take `ms[compiler][name]`, or raise it."""
+    def launch(each):
+        def call():
+            now = each[case.compilers.now]
+            if isinstance(now, Exception):
+                raise now
+            case.launched.append(now)
+            case.clock.run(now)
+        return call
+
+    names = list(ms["lilac"])
+    case.launch = Tuned({name: launch({compiler: ms[compiler][name] for compiler in ms}) for name in names})
+    return case
+
+
+def test_each_compiler_chooses_its_configuration(bench):
+    clock, compilers, make = bench
+    too_large = RuntimeError("out of shared memory")
+    case = tuned(FakeCase("a", clock, compilers, {}), {
+        "triton": {"small": 0.05, "large": too_large, "odd": 0.06},
+        "lilac": {"small": 0.05, "large": 0.02, "odd": 0.09}})
+    row = make(first_calls=0).row(case)
+    assert row["triton"]["configuration"] == "small" and row["lilac"]["configuration"] == "large"
+    assert row["triton"]["ms"] == pytest.approx(0.05) and row["ratio"] == pytest.approx(2.5)
+    # 0.09 is far behind the best so far and measured only as often as that takes to see.
+    assert case.launched.count(0.09) < case.launched.count(0.06)
+
+
+def test_no_configuration_can_be_launched(bench):
+    clock, compilers, make = bench
+    case = tuned(FakeCase("a", clock, compilers, {}), {
+        "triton": {"small": 0.05, "large": 0.06},
+        "lilac": {"small": RuntimeError("no"), "large": RuntimeError("out of shared memory")}})
+    row = make(first_calls=0).row(case)
+    assert row["lilac"]["failure"].endswith("out of shared memory") and row["triton"]["ms"] == pytest.approx(0.05)
+
+
+def with_library(case, ms, error=0.5):
+    case.launch = LaunchOnTensors(case.launch)
+
+    def prepare(tensors):
+        assert tensors.c == "c"
+        return lambda: case.clock.run(ms) if not isinstance(ms, Exception) else (_ for _ in ()).throw(ms)
+
+    def errors(launch):
+        launch()
+        return {"c": error}
+
+    case.library, case.errors = Library("cuBLAS", prepare), errors
+    return case
+
+
+class LaunchOnTensors:
+    def __init__(self, launch):
+        self.launch, self.tensors = launch, {"c": SimpleNamespace(used="c")}
+
+    def __call__(self):
+        self.launch()
+
+
+def test_a_library_takes_turns_too(bench):
+    clock, compilers, make = bench
+    case = with_library(FakeCase("a", clock, compilers, {"triton": 0.06, "lilac": 0.05}), 0.04, error=3)
+    row = make(libraries=True, first_calls=0).row(case)
+    assert row["library"]["ms"] == pytest.approx(0.04) and row["library_ratio"] == pytest.approx(0.8)
+    assert row["library"]["error"] == 3 and row["ratio"] == pytest.approx(1.2)
+    assert "0.800 cuBLAS" in table.table([row])
+    assert "libraries' time over lilac's 0.800 in the geometric mean of 1" in table.summary_text([row])
+    row = make(first_calls=0).row(case)
+    assert "library" not in row and "cuBLAS" not in table.table([row])
+
+
+def test_a_library_that_does_not_take_the_operator(bench):
+    clock, compilers, make = bench
+    case = with_library(FakeCase("a", clock, compilers, {"triton": 0.06, "lilac": 0.05}), RuntimeError("no such type"))
+    row = make(libraries=True, first_calls=0).row(case)
+    assert row["library"]["failure"] == "RuntimeError: no such type" and row["ratio"] == pytest.approx(1.2)
+    assert "library_ratio" not in row and "not cuBLAS" in table.table([row])
 
 
 @pytest.mark.parametrize("verdict, word", [
@@ -664,8 +746,8 @@ def test_cases_are_prepared_before_the_gpu_is_used(run, bench, monkeypatch, caps
 
 def test_prepared_cases(monkeypatch):
     """Every case under both compilers; failures are counted; a launch that cannot be compiled is left out."""
-    def compiled(names, case, compiler, capability):
-        done.append((names, case, compiler, capability))
+    def compiled(names, case, configuration, compiler, capability):
+        done.append((names, case, configuration, compiler, capability))
         return (case, compiler) != ("b", "lilac")
 
     done, said = [], []
@@ -674,9 +756,21 @@ def test_prepared_cases(monkeypatch):
     cases.append(SimpleNamespace(name="c", launch=lambda: None))
     pools = concurrent.futures.ThreadPoolExecutor
     assert prepare.fill(["mine.py"], cases, 2, 90, said.append, pools) == 3
-    assert sorted(done) == [(("mine.py",), case, name, 90) for case in "ab" for name in ("lilac", "triton")]
+    assert sorted(done, key=str) == [(("mine.py",), case, None, name, 90) for case in "ab" for name in ("lilac", "triton")]
     assert said[0].startswith("1 cases are compiled when they are measured")
     assert any(line.startswith("compiled 4 of 4 ") for line in said) and said[-1].startswith("1 of 4 compilations failed")
+
+
+def test_equal_kernels_are_prepared_once():
+    """A kernel for several sizes or configurations is one, if its specialization and options are the same."""
+    def launch(specialization, **options):
+        return SimpleNamespace(kernel=len, options=options, specialization=lambda: specialization, compile=None)
+
+    cases = [SimpleNamespace(name="a", launch=launch("16", num_warps=4)),
+             SimpleNamespace(name="b", launch=launch("16", num_warps=4)),
+             SimpleNamespace(name="c", launch=Tuned({"4": launch("16", num_warps=4), "8": launch("16", num_warps=8)})),
+             SimpleNamespace(name="d", launch=Tuned({"4": launch("1", num_warps=4), "8": launch("16", num_warps=8)}))]
+    assert prepare.distinct(cases) == [("a", None), ("c", "8"), ("d", "4")]
 
 
 def crash(*given):

@@ -62,6 +62,8 @@ def arguments(argv):
                        help="write 256 MiB before each launch (the default, and what Triton's do_bench does)")
     flush.add_argument("--clean", dest="clean", action="store_true",
                        help="read 256 MiB instead, so that the cache holds nothing to be written back")
+    parser.add_argument("--libraries", action="store_true",
+                        help="time cuBLAS, cuDNN and the like, too, where a case names what they call it")
     parser.add_argument("--no-check", dest="check", action="store_false", help="do not check results")
     parser.add_argument("--compile-only", action="store_true",
                         help="compile times only, for sm_90; needs no GPU and no PyTorch")
@@ -76,6 +78,8 @@ def arguments(argv):
     options = parser.parse_args(argv)
     if options.svg and options.compile_only:
         parser.error("--svg draws run times, which --compile-only does not take")
+    if options.libraries and options.compile_only:
+        parser.error("--libraries times kernels on a GPU; --compile-only uses none")
     if options.prepare and options.compile_only:
         parser.error("--prepare compiles before cases are measured; --compile-only measures compilations")
     return options
@@ -186,7 +190,8 @@ def progress(number, count, row, began):
     if failed:
         what = "; ".join(f"FAILED under {name}: {why}" for _, name, why in failed)
     elif row.get("ratio"):
-        what = f"{row['ratio']:.3f}  {1e3 * row['lilac']['ms']:.1f} µs"
+        library = f"  {row['library_ratio']:.3f} {row['library']['name']}" if row.get("library_ratio") else ""
+        what = f"{row['ratio']:.3f}{library}  {1e3 * row['lilac']['ms']:.1f} µs"
     else:
         what = f"TTIR→PTX {row.get('lower_ratio', float('nan')):.0f} times"
     say(f"[{number:3}/{count}] {row['name']:<36} {what}   ({left:.0f} s left)")
@@ -203,7 +208,7 @@ def make_runner(options):
     seed = options.seed if options.seed is not None else int(time.time())
     return Runner(rounds=options.rounds, budget=options.budget, seed=seed, clean=options.clean,
                   check=options.check, first_calls=options.first_calls, keep=options.keep, log=log,
-                  prepared=bool(options.prepare))
+                  prepared=bool(options.prepare), libraries=options.libraries)
 
 
 def prepare(options, cases):

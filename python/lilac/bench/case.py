@@ -190,10 +190,15 @@ class Launch:
         import torch
 
         generator = torch.Generator(device=device)
-        self.tensors = {name: Tensor(torch, buffer, device) for name, buffer in self.buffers.items()}
-        for number, tensor in enumerate(self.tensors.values()):
+        tensors = {name: Tensor(torch, buffer, device) for name, buffer in self.buffers.items()}
+        for number, tensor in enumerate(tensors.values()):
             generator.manual_seed(1000003 * seed + number)
             tensor.fill(generator)
+        self.use(tensors)
+
+    def use(self, tensors):
+        """Takes these tensors, by parameter, as those that it is launched on."""
+        self.tensors = tensors
         self._values = [self.tensors[name].passed() if isinstance(argument, Buffer) else
                         argument.value if isinstance(argument, Constant) else argument
                         for name, argument in self.arguments.items()]
@@ -245,6 +250,54 @@ class Launch:
                 values[name] = value.double() if value.is_floating_point() else \
                     value if argument.dtype == "i1" else value.long()
         return SimpleNamespace(**values)
+
+
+class Tuned:
+    """A launch that has several configurations on the same tensors, of which each compiler takes the one that is
+    fastest under it, as with @triton.autotune. `configurations` are Launches, by a name that describes each."""
+
+    def __init__(self, configurations):
+        self.configurations = dict(configurations)
+        self.first = next(iter(self.configurations.values()))
+        self.chosen = {}   # a configuration's name, by compiler
+        self.current = self.first
+
+    def __getattr__(self, name):
+        """What does not depend on the configuration: kernel, buffers, outputs, tensors, inputs, reset."""
+        return getattr(self.first, name)
+
+    def make(self, seed=0, device="cuda"):
+        self.first.make(seed, device)
+        for launch in self.configurations.values():
+            launch.use(self.first.tensors)
+
+    def free(self):
+        for launch in self.configurations.values():
+            launch.free()
+
+    def choose(self, compiler, time):
+        """Takes the configuration with the least of `time(launch, limit)`: milliseconds, or infinity for more than
+        `limit`. A configuration that cannot be launched, for instance for lack of shared memory, is left out; if none
+        can, raises what was wrong with the last."""
+        least, problem = math.inf, ValueError("no configuration can be timed")
+        for name, launch in self.configurations.items():
+            try:
+                ms = time(launch, least)
+            except Exception as error:
+                problem = error
+                continue
+            if ms < least:
+                least, self.chosen[compiler] = ms, name
+        if compiler not in self.chosen:
+            raise problem
+        return self.chosen[compiler]
+
+    def select(self, compiler):
+        """Launches are of this compiler's choice from now on."""
+        self.current = self.configurations[self.chosen[compiler]]
+
+    def __call__(self):
+        return self.current()
 
 
 def memory(tensor):
@@ -309,6 +362,10 @@ class Tensor:
         return bool((self.memory[:GUARD] != POISON).any() or (self.memory[end:] != POISON).any())
 
 
+# The operator in a library: its name, and a function that takes the launch's tensors (by parameter, as attributes) and
+# gives one with no arguments that computes the operator on them, into the output if the library can.
+Library = namedtuple("Library", "name prepare")
+
 # Of an output: the numbers, and how far each may be off beside the rounding of numbers near zero.
 Expected = namedtuple("Expected", "value allowed")
 
@@ -324,12 +381,13 @@ class Case:
     `tolerance` says nothing about it. `bytes` are what any
     program for this operator must move between the processor and memory, by default every buffer
     once; `operations` the arithmetic. `unit` is the type of the operands that a matrix unit multiplies
-    (a key of runner.MATRIX_UNITS), or None for arithmetic in f32.
+    (a key of runner.MATRIX_UNITS), or None for arithmetic in f32. `library`, if there is one, is a Library that has
+    the operator too.
     """
 
-    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None):
+    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None, library=None):
         self.name, self.family, self.launch, self.reference = name, family, launch, reference
-        self.operations, self.tolerance, self.unit = operations, tolerance, unit
+        self.operations, self.tolerance, self.unit, self.library = operations, tolerance, unit, library
         self.bytes = bytes if bytes is not None else sum(
             b.bytes * (2 if b.output and b.read else 1) for b in launch.buffers.values())
         self.expected = None

@@ -23,13 +23,30 @@ def known(names):
     return {case.name: case for case in discover(names)}, Compilers()
 
 
-def compiled(names, case, compiler, capability):
-    """In a process of the pool. Whether the case's kernel is in the cache now."""
+def launches(case):
+    """The case's launches that can be compiled by themselves, by the names of their configurations."""
+    several = getattr(case.launch, "configurations", None) or {None: case.launch}
+    return {name: launch for name, launch in several.items() if hasattr(launch, "compile")}
+
+
+def distinct(cases):
+    """(case, configuration) for every kernel that the cases need, once: Triton's cache has one for equal arguments."""
+    found = {}
+    for case in cases:
+        for configuration, launch in launches(case).items():
+            key = (launch.kernel, str(launch.specialization()), str(launch.options)) \
+                if hasattr(launch, "specialization") else case.name
+            found.setdefault(key, (case.name, configuration))
+    return list(found.values())
+
+
+def compiled(names, case, configuration, compiler, capability):
+    """In a process of the pool. Whether the launch's kernel is in the cache now."""
     from triton.backends.compiler import GPUTarget
 
     cases, compilers = known(names)
     try:
-        compilers(compiler, cases[case].launch.compile)(GPUTarget("cuda", capability, 32))
+        compilers(compiler, launches(cases[case])[configuration].compile)(GPUTarget("cuda", capability, 32))
     except Exception:
         return False
     return True
@@ -44,10 +61,10 @@ def fill(names, cases, processes, capability, say, pool=pool):
     """Compiles those of `cases` (of the modules `names`) whose launch can be compiled by itself, under both
     compilers. Returns the number of compilations that succeeded."""
     names, began, said = tuple(names), time.perf_counter(), 0.0
-    wanted = [(case.name, name) for case in cases if hasattr(case.launch, "compile") for name in NAMES]
-    if len(wanted) < 2 * len(cases):
-        say(f"{len(cases) - len(wanted) // 2} cases are compiled when they are measured: their launches have no "
-            "compile(target)")
+    wanted = [(*one, name) for one in distinct(cases) for name in NAMES]
+    later = sum(not launches(case) for case in cases)
+    if later:
+        say(f"{later} cases are compiled when they are measured: their launches have no compile(target)")
     succeeded = 0
     with pool(processes) as executor:
         try:

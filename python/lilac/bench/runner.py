@@ -5,7 +5,10 @@ A row is a dict, which is written to the JSON file unchanged; `table` and `pictu
     name family bytes operations unit seed
     bound: {ms, roof}                   the least time, and what it is bound by: memory, matrix unit, f32
     triton, lilac: {failure} or {error, ms, rounds, host_ms, host_bound, share, compile: {…}}
+                                        and `configuration`, of several, the one that this compiler is fastest with
     ratio, ratio_least, ratio_most      Triton's time over lilac's
+    library: {name, ms, rounds, error} or {name, failure}, with `libraries`
+    library_ratio                       the library's time over lilac's
     lower_ratio, first_ratio            the same of TTIR → PTX, and of the first call
 
 A compiler's failure (a refusal, a wrong result, an error at launch) is recorded in its part of the
@@ -21,6 +24,7 @@ import statistics
 import tempfile
 import time
 import traceback
+from types import SimpleNamespace
 
 from . import measure
 from .compile_time import Recorder, cache_folder, medians, rounds_left
@@ -108,6 +112,9 @@ def compare(row):
     if one.get("rounds") and other.get("rounds"):
         middle, least, most = measure.ratios(one["rounds"], other["rounds"])
         row.update(ratio=middle, ratio_least=least, ratio_most=most)
+    library = row.get("library") or {}
+    if other.get("rounds") and library.get("rounds"):
+        row["library_ratio"] = measure.ratios(library["rounds"], other["rounds"])[0]
     left, right = one.get("compile"), other.get("compile")
     if left and right:
         for name, key in (("lower_ratio", "lower_ms"), ("first_ratio", "total_ms")):
@@ -117,6 +124,18 @@ def compare(row):
             row["first_ratio_with_stub"] = ((left["total_ms"] + left["stub_ms"])
                                             / (right["total_ms"] + right["stub_ms"]))
     return row
+
+
+def selected(case, name, function):
+    """The function, with the configuration that this compiler has chosen for the case, if there are several."""
+    select = getattr(case.launch, "select", None)
+    if select is None:
+        return function
+
+    def launching(*arguments):
+        select(name)
+        return function(*arguments)
+    return launching
 
 
 def stranger(row, name):
@@ -154,13 +173,14 @@ class Runner:
     """Runs cases on the GPU. `Runner.row(case)` returns the row."""
 
     def __init__(self, *, rounds=5, budget=0.4, seed=0, clean=False, check=True, first_calls=3,
-                 keep=None, log=None, prepared=False):
-        """prepared: Triton's cache folder has the kernels (see prepare.py) and is used but for first calls."""
+                 keep=None, log=None, prepared=False, libraries=False):
+        """prepared: Triton's cache folder has the kernels (see prepare.py) and is used but for first calls.
+        libraries: measure the cases' libraries, too."""
         import torch
 
         self.torch, self.rounds, self.budget, self.seed = torch, rounds, budget, seed
         self.check, self.first_calls, self.log = check, first_calls, log or (lambda line: None)
-        self.prepared = prepared
+        self.prepared, self.libraries = prepared, libraries
         self.compilers = Compilers()
         self.watch = measure.Stopwatch(torch, clean)
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -249,17 +269,35 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="lilac-bench-") as empty:
             folder = None if self.prepared else empty
             for name in NAMES:  # besides, this builds the launcher's stub and warms everything up
-                self.checked(case, row, name, folder)
-            for used in both_first_calls(self.recorder, row, self.compilers, call, self.first_calls):
+                self.chosen(case, row, name, folder)
+                if "failure" not in row[name]:
+                    self.checked(case, row, name, folder)
+            compilers = lambda name, function: self.compilers(name, selected(case, name, function))  # noqa: E731
+            for used in both_first_calls(self.recorder, row, compilers, call, self.first_calls):
                 used.cleanup()
             self.synchronize()
             if alive(row):
                 self.timed(case, row, folder)
 
+    def chosen(self, case, row, name, folder):
+        """Finds the configuration that this compiler is fastest with, if the case's launch has several."""
+        if not hasattr(case.launch, "choose"):
+            return
+
+        def time(launch, limit):
+            launch()  # compiles and loads
+            once = min(self.watch.time(launch, 2))
+            return once if once > 1.5 * limit else statistics.median(self.watch.time(launch, measure.LEAST_LAUNCHES))
+
+        with cache_folder(folder):
+            found = self.attempt(row, name, lambda: case.launch.choose(name, time))
+        if found is not None:
+            row[name]["configuration"] = found
+
     def checked(self, case, row, name, folder):
         with cache_folder(folder), self.recorder.titled(f"{case.name}.{name}"):
             self.compilers(name, self.recorder.forget)()
-            verdict = self.attempt(row, name, case.check if self.check else case.launch)
+            verdict = self.attempt(row, name, selected(case, name, case.check if self.check else case.launch))
             row[name]["kernels"] = self.recorder.kernels_used()
         if "failure" not in row[name]:
             stranger(row, name)
@@ -268,22 +306,27 @@ class Runner:
             if complaint:
                 row[name]["failure"] = complaint
 
+    def host_time(self, case, name):
+        return self.compilers(name, selected(case, name, self.watch.host_time))(case.launch)
+
     def keep_ahead(self, case, names, turns):
         """Sets how much the GPU has to do before each launch, so that the slower host is not waited for."""
         self.watch.flushes = 1
         least = min(statistics.median(turn(measure.LEAST_LAUNCHES)) for turn in turns)
-        host = max(self.compilers(name, self.watch.host_time)(case.launch) for name in names)
+        host = max(self.host_time(case, name) for name in names)
         self.watch.flushes = measure.flushes_for(host, self.watch.once_ms, least)
 
     def timed(self, case, row, folder):
         names = alive(row)
         with cache_folder(folder):
-            turns = [self.compilers(name, lambda count: self.watch.time(case.launch, count))
+            turns = [self.compilers(name, selected(case, name, lambda count: self.watch.time(case.launch, count)))
                      for name in names]
+            library = self.library(case, row)
             try:
                 self.keep_ahead(case, names, turns)
+                turns += [lambda count: self.watch.time(library, count)] if library else []
                 medians, count = measure.in_turn(turns, self.rounds, 1e3 * self.budget, self.watch.flush_ms)
-                hosts = [self.compilers(name, self.watch.host_time)(case.launch) for name in names]
+                hosts = [self.host_time(case, name) for name in names]
             except Exception as problem:
                 for name in names:
                     row[name]["failure"] = reason(problem)
@@ -297,6 +340,28 @@ class Runner:
             row[name].update(ms=ms, rounds=rounds, spread=measure.spread(rounds), host_ms=host,
                              host_bound=measure.host_bound(host, self.watch.flush_ms, ms),
                              share=bound / ms if bound else None)
+        if library:
+            row["library"].update(ms=statistics.median(medians[-1]), rounds=medians[-1])
+
+    def library(self, case, row):
+        """The operator in the case's library, if it is to be measured and the library takes it; or None. What it
+        computes is compared with the reference as information: a library may round more often."""
+        found = getattr(case, "library", None) if self.libraries else None
+        if found is None:
+            return None
+        row["library"] = {"name": found.name}
+        try:
+            tensors = SimpleNamespace(**{name: tensor.used for name, tensor in case.launch.tensors.items()})
+            launch = found.prepare(tensors)
+            launch()
+            self.torch.cuda.synchronize()
+            if self.check:
+                row["library"]["error"] = max(case.errors(launch).values())
+        except Exception as problem:
+            row["library"]["failure"] = reason(problem)
+            self.synchronize(f"{row['name']} under {found.name}: {reason(problem)}")
+            return None
+        return launch
 
 
 class CompileRunner:

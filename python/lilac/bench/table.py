@@ -56,6 +56,14 @@ def rounds_cell(row):
     return NONE if row.get("ratio") is None else f"{row['ratio_least']:.3f}–{row['ratio_most']:.3f}"
 
 
+def library_cell(row):
+    """The library's time over lilac's, and its name."""
+    library = row.get("library")
+    if not library:
+        return NONE
+    return f"{row['library_ratio']:.3f} {library['name']}" if row.get("library_ratio") else f"not {library['name']}"
+
+
 COLUMNS = (
     # title, cell, needs a GPU
     ("case", lambda r: r["name"], False),
@@ -64,6 +72,7 @@ COLUMNS = (
      True),
     ("ratio", ratio_cell, True),
     ("rounds", rounds_cell, True),
+    ("library", library_cell, True),
     ("TFLOP/s", rate_cell, True),
     ("bound µs", bound_cell, True),
     ("of bound", lambda r: number(r["lilac"].get("share"), "{:.0%}"), True),
@@ -81,7 +90,8 @@ COLUMNS = (
 
 def table(rows, gpu=True):
     """The table. A failed case has its failure in place of the ratio, and below the table."""
-    columns = [c for c in COLUMNS if gpu or not c[2]]
+    columns = [c for c in COLUMNS if (gpu or not c[2])
+               and (c[1] is not library_cell or any(row.get("library") for row in rows))]
     lines = [[title for title, _, _ in columns]]
     for row in rows:
         lines.append([cell(row) for _, cell, _ in columns])
@@ -116,6 +126,8 @@ def summary(rows):
                "lower_ratio": geometric_mean(of("lower_ratio")),
                "first_ratio": geometric_mean(of("first_ratio")),
                "first_ratio_with_stub": geometric_mean(of("first_ratio_with_stub")),
+               "library_ratio": geometric_mean(of("library_ratio")),
+               "library_measured": len(of("library_ratio")),
                "host_bound": sum(any(row[n].get("host_bound") for n in ("lilac", "triton"))
                                  for row in rows)}
     plugin = [lilac["lower_ms"] - lilac["library_ms"] for lilac in (row["lilac"].get("compile") for row in rows)
@@ -147,6 +159,9 @@ def summary_text(rows, slow=0.97):
                      f"{total['measured']} ({total['ratio_least']:.3f} to {total['ratio_most']:.3f})")
         below = sorted((r["ratio"], r["name"]) for r in rows if r.get("ratio") and r["ratio"] < slow)
         lines.append(f"under {slow}: " + (", ".join(f"{n} {v:.3f}" for v, n in below) or "none"))
+    if total["library_measured"]:
+        lines.append(f"libraries' time over lilac's {total['library_ratio']:.3f} in the geometric mean of "
+                     f"{total['library_measured']}")
     if total["host_bound"]:
         lines.append(f"* {total['host_bound']} cases are bound by the host: their times say little")
     for key, words in (("lower_ratio", "TTIR→PTX: Triton's time over lilac's"),

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 from ...case import Buffer, Case, Launch
-from .operands import KINDS, matrix, multiplied, operand, strides, tile_of, tiles
+from .operands import KINDS, in_cublas, matrix, multiplied, operand, strides, tile_of, tiles
 
 
 @triton.jit
@@ -50,23 +50,30 @@ def usual_tile(kind):
             "i8": ((128, 256, 128), 8, 3)}[kind]
 
 
+def matmul_launch(kind, layout, M, N, K, tile, num_warps, num_stages, out, group=8, even=None):
+    """`even`: whether the kernel is told that the tiles cover K; by default where they do."""
+    known = KINDS[kind]
+    return Launch(matmul, tiles(M, N, tile),
+                  [operand(kind, M, K, layout[0]), operand(kind, K, N, layout[1]),
+                   Buffer((M, N), out, output=True), M, N, K, *strides(M, K, layout[0]),
+                   *strides(K, N, layout[1]), N],
+                  BM=tile[0], BN=tile[1], BK=tile[2], GROUP=group, EVEN=K % tile[2] == 0 if even is None else even,
+                  PRECISION=known.precision, ACCUMULATOR=known.accumulator, num_warps=num_warps,
+                  num_stages=num_stages)
+
+
 def matmul_case(kind, layout, M, N, K, tile=None, num_warps=None, num_stages=None, out=None, family="matmul",
                 group=8):
     usual, warps, stages = usual_tile(kind)
     tile, num_warps, num_stages = tile or usual, num_warps or warps, num_stages or stages
     known = KINDS[kind]
     out = out or known.out
-    launch = Launch(matmul, tiles(M, N, tile),
-                    [operand(kind, M, K, layout[0]), operand(kind, K, N, layout[1]),
-                     Buffer((M, N), out, output=True), M, N, K, *strides(M, K, layout[0]),
-                     *strides(K, N, layout[1]), N],
-                    BM=tile[0], BN=tile[1], BK=tile[2], GROUP=group, EVEN=K % tile[2] == 0,
-                    PRECISION=known.precision, ACCUMULATOR=known.accumulator, num_warps=num_warps,
-                    num_stages=num_stages)
+    launch = matmul_launch(kind, layout, M, N, K, tile, num_warps, num_stages, out, group)
     title = f"matmul_{kind}" + (f"_to_{out}" if out != known.out else "")
     shown = "" if tile == usual else "_tile_" + "x".join(map(str, tile))
     return Case(f"{title}_{layout}_{M}x{N}x{K}{shown}", family, launch, reference(layout),
-                operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, out, K))
+                operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, out, K),
+                library=in_cublas(kind, out, layout))
 
 
 def types():
