@@ -228,6 +228,10 @@ static void fold_pure(folder *f, instruction *i) {
         remember(f, i);
         return;
     }
+    if (f->divisors != NULL && !lilac_simt_has_trait(i->code, LILAC_SIMT_DIVIDES)) {
+        lilac_simt_learn(&f->b, i); /* it is folded; `cse` compares what is expanded here */
+        return;
+    }
     lilac_simt_type type = lilac_simt_type_of(f->b.kernel, i->result);
     if (i->code == LILAC_SIMT_OP_UNPACK && i->result_count <= 8) {
         if (lilac_simt_known_parts(&f->b, i->operands[0], type, i->result_count, parts)) {
