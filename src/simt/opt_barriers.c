@@ -16,8 +16,8 @@
  * compose at the barrier, so it is enough to know which accesses are *pending* when it is reached
  * and which are *coming* when it is left: two data-flows over sets, each to a fixpoint. Taking one
  * barrier away makes others needed, never the reverse; so each barrier is looked at once, the wider
- * ones first, and what is found needed stays. And the sets only grow, from the barrier on that
- * went: all of it together takes no longer than the sets can grow.
+ * ones first, then those in most bodies, and what is found needed stays. And the sets only grow, from
+ * the barrier on that went: all of it together takes no longer than the sets can grow.
  *
  * Scope. A barrier of mask M makes those warps wait for each other whose numbers agree in the bits
  * of M: 0 is the whole block, all bits each warp by itself, and a group barrier's shared_partition
@@ -84,6 +84,7 @@ typedef struct set {
 typedef struct node {
     lilac_simt_instruction *barrier; /* NULL: accesses, a commit or a wait */
     uint32_t mask;
+    uint32_t depth; /* operations around it that have bodies */
     bool gone;
     set accesses;                        /* ungrouped: copies that start here */
     set completed;                       /* accesses of earlier events that end here */
@@ -101,6 +102,7 @@ typedef struct pass {
     uint32_t level_count;
     node *nodes;
     uint32_t count, capacity;
+    uint32_t depth, deepest; /* of the nodes that are added, and the largest */
     set *before, *after; /* of each level and node: pending when it is reached, coming when left */
     uint32_t *work;      /* nodes to look at */
     uint8_t *in_work;
@@ -183,6 +185,7 @@ static uint32_t follow_with(pass *p, uint32_t from, const lilac_simt_instruction
     p->nodes[made].event = event;
     p->nodes[made].barrier = barrier;
     p->nodes[made].mask = mask;
+    p->nodes[made].depth = p->depth;
     return follow(p, made);
 }
 
@@ -214,21 +217,27 @@ static uint32_t add_structure(pass *p, const lilac_simt_instruction *i, uint32_t
     switch (i->code) {
     case LILAC_SIMT_OP_IF: {
         at = follow(p, at);
+        p->deepest = max_u32(p->deepest, ++p->depth);
         uint32_t yes = add_body(p, i->bodies[0], follow(p, at));
         uint32_t no = add_body(p, i->bodies[1], follow(p, at));
+        p->depth--;
         uint32_t end = follow(p, yes);
         link(p, no, end);
         return end;
     }
     case LILAC_SIMT_OP_LOOP: {
         uint32_t first = follow(p, at);
+        p->deepest = max_u32(p->deepest, ++p->depth);
         link(p, add_body(p, i->bodies[0], follow(p, first)), first);
+        p->depth--;
         return follow(p, first);
     }
     default: {
         uint32_t first = follow(p, at);
+        p->deepest = max_u32(p->deepest, ++p->depth);
         uint32_t middle = follow(p, add_body(p, i->bodies[0], first));
         link(p, add_body(p, i->bodies[1], follow(p, middle)), first);
+        p->depth--;
         return follow(p, middle);
     }
     }
@@ -433,13 +442,15 @@ static void take_away(pass *p, uint32_t k) {
     }
 }
 
-/* Looks at the barriers of one mask. */
-static bool thin_out(pass *p, uint32_t mask) {
+/* Looks at the barriers of one mask at one depth. From the last one on: an iteration that begins with
+ * its copies reads then. The barrier before all copies stays and orders them behind all reads of the
+ * iteration before; of the others each orders some. */
+static bool thin_out(pass *p, uint32_t mask, uint32_t depth) {
     bool changed = false;
-    for (uint32_t k = 0; k < p->count; k++) {
+    for (uint32_t k = p->count; k-- > 0;) {
         const node *n = &p->nodes[k];
-        if (n->barrier != NULL && n->mask == mask && (n->barrier->flags & LILAC_SIMT_SHARED_ONLY) &&
-            !is_needed(p, k)) {
+        if (n->barrier != NULL && n->mask == mask && n->depth == depth &&
+            (n->barrier->flags & LILAC_SIMT_SHARED_ONLY) && !is_needed(p, k)) {
             take_away(p, k);
             changed = true;
         }
@@ -461,8 +472,9 @@ static bool run(pass *p) {
     }
     for (int bits = 0; bits <= 32; bits++) { /* wide ones first */
         for (uint32_t k = 0; k < p->level_count; k++) {
-            if (__builtin_popcount(p->levels[k]) == bits) {
-                changed |= thin_out(p, p->levels[k]);
+            for (uint32_t depth = p->deepest + 1;
+                 depth-- > 0 && __builtin_popcount(p->levels[k]) == bits;) {
+                changed |= thin_out(p, p->levels[k], depth);
             }
         }
     }

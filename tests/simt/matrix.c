@@ -270,7 +270,7 @@ static const struct order {
     {STORE MEET START "wgmma.wait\n" MEET STORE, 3},
     {START MEET "wgmma.wait\n" MEET STORE, 2}, /* the first is before the operands are read */
     {START "wgmma.wait\n" MEET "%x = ld.shared [%r] : f32", 0},
-    {STORE "fence.proxy_async shared\n" MEET MEET START "wgmma.wait", 2} /* of two in a row one */,
+    {STORE "fence.proxy_async shared\n" MEET MEET START "wgmma.wait", 1} /* of two in a row one */,
     {START "wgmma.wait {groups = 1}\n" MEET STORE "wgmma.wait", 1},
 };
 
