@@ -21,8 +21,13 @@
  * The assertion has no message, so the kernel traps without a call: a call in a kernel serialises
  * its wgmmas.
  *
+ * describe_loads has tests of other divisors, which no fact needs. In an innermost loop a test would
+ * be in the way of pipeline_loops, so it is in front of it: the divisor is positive, or the loop has
+ * no iteration.
+ *
  * Only scalar divisions of such numbers, and of those that are not negative, get a test, and only
  * if the dividend of a remainder of tensors comes from them. */
+#include "emit.h"
 #include "internal.h"
 
 #include <lilac/tile_loops.h>
@@ -108,9 +113,48 @@ static void put_test(lilac_tile_module *module, lilac_tile_op *op, uint32_t oper
     lilac_tile_insert_before(op, test);
 }
 
-void lilac_engine_assert_positive(lilac_tile_module *module, lilac_tile_op *op, uint32_t operand) {
-    put_test(module, op, operand, 1);
+/* ---- tests in front of loops ----------------------------------------------------------------- */
+
+static void find_loop(void *data, lilac_tile_op *op) {
+    *(bool *)data |= lilac_tile_is_loop(op);
 }
+
+/* The loop around an operation, if the value is not defined in it and no loop is. */
+static lilac_tile_op *loop_to_leave(const lilac_tile_op *op, const lilac_tile_value *value) {
+    lilac_tile_op *loop = op->parent->parent->parent;
+    bool loops = false;
+    if (loop == NULL || loop->code != LILAC_TILE_OP_SCF_FOR || lilac_tile_is_inside(value, loop)) {
+        return NULL;
+    }
+    lilac_tile_walk(loop->regions[0], find_loop, &loops);
+    return loops ? NULL : loop;
+}
+
+lilac_tile_op *lilac_engine_place_of_test(lilac_tile_op *op, uint32_t operand) {
+    lilac_tile_op *loop = loop_to_leave(op, op->operands[operand].value);
+    return loop != NULL ? loop : op;
+}
+
+void lilac_engine_assert_positive(lilac_tile_module *module, lilac_tile_op *op, uint32_t operand) {
+    lilac_tile_value *number = op->operands[operand].value;
+    lilac_tile_op *loop = loop_to_leave(op, number);
+    if (loop == NULL) {
+        put_test(module, op, operand, 1);
+        return;
+    }
+    const lilac_emitter e = {module, loop};
+    const bool is_unsigned = lilac_tile_find(&loop->attributes, "unsignedCmp") != NULL;
+    lilac_tile_value *positive =
+        lilac_emit_compare(&e, "sgt", number, lilac_emit_integer(&e, number->type, 0));
+    lilac_tile_value *empty =
+        lilac_emit_compare(&e, is_unsigned ? "uge" : "sge", lilac_tile_lower_bound(loop),
+                           lilac_tile_upper_bound(loop));
+    lilac_tile_value *holds = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_ORI, positive, empty);
+    lilac_tile_op *test = lilac_emit(&e, LILAC_TILE_OP_CF_ASSERT, NULL, 1, &holds);
+    set_text(module, test, LILAC_TILE_ATTR_STRING, "msg", "");
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 static void insert_test(divisors *d, lilac_tile_op *op, uint32_t operand, int64_t least) {
     put_test(d->module, op, operand, least);

@@ -193,11 +193,12 @@ void lilac_box_remove_barriers(const lilac_emitter *e, lilac_tile_value *barrier
     (void)lilac_emit(e, LILAC_TILE_OP_TTG_LOCAL_DEALLOC, NULL, 1, &barriers);
 }
 
-void lilac_box_expect(const lilac_emitter *e, lilac_tile_value *barrier, uint64_t bytes,
-                      lilac_tile_value *predicate) {
+lilac_tile_op *lilac_box_expect(const lilac_emitter *e, lilac_tile_value *barrier, uint64_t bytes,
+                                lilac_tile_value *predicate) {
     lilac_tile_value *operands[2] = {barrier, predicate};
     lilac_tile_op *op = lilac_emit(e, LILAC_TILE_OP_TTNG_BARRIER_EXPECT, NULL, 2, operands);
     lilac_emit_attribute(e, op, "size", (int64_t)bytes);
+    return op;
 }
 
 lilac_tile_op *lilac_box_start(const lilac_emitter *e, lilac_tile_value *box,

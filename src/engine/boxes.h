@@ -54,9 +54,10 @@ void lilac_box_remove_barriers(const lilac_emitter *e, lilac_tile_value *barrier
 /* One of them. */
 lilac_tile_value *lilac_box_barrier(const lilac_emitter *e, lilac_tile_value *barriers,
                                     lilac_tile_value *index);
-/* Announces the bytes of the copies of a phase, where `predicate` (i1) is true. */
-void lilac_box_expect(const lilac_emitter *e, lilac_tile_value *barrier, uint64_t bytes,
-                      lilac_tile_value *predicate);
+/* Announces the bytes of the copies of a phase, where `predicate` (i1) is true. Returns the
+ * operation. */
+lilac_tile_op *lilac_box_expect(const lilac_emitter *e, lilac_tile_value *barrier, uint64_t bytes,
+                                lilac_tile_value *predicate);
 /* Starts the copy of a box to memory. Returns the copy. */
 lilac_tile_op *lilac_box_start(const lilac_emitter *e, lilac_tile_value *box,
                                lilac_tile_value *memory, lilac_tile_value *barrier,

@@ -75,7 +75,7 @@ static void copy(lilac_tile_module *module, lilac_tile_op *load, lilac_tile_valu
     lilac_tile_value *barriers = lilac_box_make_barriers(&e, target->num_ctas, 1, 1);
     lilac_tile_value *zero = lilac_emit_integer(&e, i32, 0), *yes = lilac_emit_integer(&e, i1, 1);
     lilac_tile_value *barrier = lilac_box_barrier(&e, barriers, zero);
-    lilac_box_expect(&e, barrier, lilac_engine_bytes(type), yes);
+    (void)lilac_box_expect(&e, barrier, lilac_engine_bytes(type), yes);
     (void)lilac_box_start(&e, box, memory, barrier, yes);
     lilac_box_wait(&e, barrier, zero);
     replace_uses(&e, load, tensor, memory);

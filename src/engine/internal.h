@@ -102,8 +102,11 @@ bool lilac_engine_is_persistent(const lilac_tile_op *op);
 
 /* ---- assert_divisors.c ------------------------------------------------------------------- */
 
-/* Inserts a test before the operation that its integer operand is positive; the kernel traps
- * otherwise. */
+/* Where lilac_engine_assert_positive inserts its test: before the operation, or before the innermost
+ * loop around it if the operand is not defined there. */
+lilac_tile_op *lilac_engine_place_of_test(lilac_tile_op *op, uint32_t operand);
+/* Inserts a test that the integer operand is positive wherever the operation is executed; the kernel
+ * traps otherwise. */
 void lilac_engine_assert_positive(lilac_tile_module *module, lilac_tile_op *op, uint32_t operand);
 
 /* ---- apply_ranges.c ---------------------------------------------------------------------- */

@@ -105,6 +105,9 @@ static bool is_pure_branch(const lilac_tile_op *op) {
 /* May a product stay in flight over the operation? Not over stores to memory, waits and loops. */
 static bool is_independent(const lilac_tile_op *op) {
     switch (op->code) {
+    case LILAC_TILE_OP_TTNG_BARRIER_EXPECT:
+    case LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL:
+        return lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) != 0;
     case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
     case LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP:
     case LILAC_TILE_OP_TTG_LOCAL_LOAD:

@@ -116,7 +116,7 @@ static ring_position replace_group(const producer *p, lilac_tile_op *expect, rin
     lilac_tile_value *yes = lilac_emit_integer(&e, lilac_tile_scalar(e.module, LILAC_I1), 1);
     lilac_box_wait(&e, lilac_box_barrier(&e, p->s->empty, at.slot), at.phase);
     lilac_tile_value *full = lilac_box_barrier(&e, p->s->full, at.slot);
-    lilac_box_expect(&e, full, (uint64_t)lilac_tile_find_integer(&expect->attributes, "size", 0),
+    (void)lilac_box_expect(&e, full, (uint64_t)lilac_tile_find_integer(&expect->attributes, "size", 0),
                      yes);
     for (uint32_t i = 0; i < count; i++) {
         put_copy(&e, copies[i], at.slot, full, yes);

@@ -325,14 +325,15 @@ static uint32_t product_registers(const lilac_simt_kernel *kernel, const lilac_s
  * are missing and the products leave a quarter of them. */
 static uint32_t with_products(const lilac_simt_kernel *kernel, uint32_t pressure) {
     const lilac_arch *arch = kernel->module->arch;
-    const uint32_t words = words_for(kernel, 2, pressure);
+    const uint32_t words = words_for(kernel, 2, LILAC_MOST_REGISTERS);
     const uint32_t products = product_registers(kernel, kernel->body);
     const uint32_t blocks = lilac_simt_resident_blocks(kernel, pressure);
     const bool considered =
         8 * kernel->num_warps == arch->resident_warps && products > 0 && words > 0 && blocks <= 2;
     const bool fits =
         blocks < 2 && pressure <= lilac_registers_for_blocks(arch, kernel->num_warps, 2);
-    const bool few_missing = 4 * products <= 3 * words && FEW_MISSING * (pressure - words) <= words;
+    const uint32_t missing = pressure > words ? pressure - words : 0;
+    const bool few_missing = 4 * products <= 3 * words && FEW_MISSING * missing <= words;
     return considered && (fits || few_missing) ? 2 : 0;
 }
 

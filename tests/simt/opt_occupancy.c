@@ -294,6 +294,7 @@ static void two_blocks_of_products(void **state) {
         assert_int_equal(blocks_of_products(8, 128, chain, 65), 2);
         assert_int_equal(blocks_of_products(8, 128, chain, 100), 0);
         assert_int_equal(blocks_of_products(8, 256, chain, 4), 0);
+        assert_int_equal(blocks_of_products(8, 160, chain, 8), 2);
         assert_int_equal(blocks_of_products(8, 224, chain, 8), 2);
         assert_int_equal(blocks_of_products(8, 224, chain, 24), 0);
         assert_int_equal(blocks_of_products(4, 128, chain, 65), 0);

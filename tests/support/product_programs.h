@@ -22,6 +22,8 @@ typedef struct product_case {
     bool batches; /* the third coordinate of a program selects a matrix, by strides of 64 bits */
     bool aligned; /* the pitches are known multiples of 16 */
     bool asked;   /* to specialise warps: one warp starts the copies */
+    bool twice_a, twice_b; /* each row of a, or column of b, is read twice: no tile */
+    bool scaled;           /* a, along k, is added to its first row: a vector that the loop loads */
 } product_case;
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -43,8 +45,8 @@ static inline void put(lilac_text *t, const product_case *c, const char *text) {
 }
 
 /* %m = pid · size + range, and %m_at, the row that is read. */
-static inline void put_indices(lilac_text *t, char name, char axis, uint32_t size,
-                               bound_form form) {
+static inline void put_indices(lilac_text *t, char name, char axis, uint32_t size, bound_form form,
+                               bool twice) {
     const char upper = name == 'm' ? 'M' : 'N';
     lilac_text_printf(t,
                       "%%%c_pid = tt.get_program_id %c : i32\n"
@@ -61,26 +63,33 @@ static inline void put_indices(lilac_text *t, char name, char axis, uint32_t siz
                       "%%%c_below = arith.cmpi slt, %%%c, %%%c_size : tensor<%uxi32>\n",
                       name, name, size, name, name, name, size, name, size, name, upper, size, name,
                       name, name, size);
+    const char *all = twice ? "all" : "at";
     if (form == SELECTED) {
         lilac_text_printf(t,
-                          "%%%c_at = arith.select %%%c_below, %%%c, %%%c_none : "
+                          "%%%c_%s = arith.select %%%c_below, %%%c, %%%c_none : "
                           "tensor<%uxi1>, tensor<%uxi32>\n",
-                          name, name, name, name, size, size);
-        return;
+                          name, all, name, name, name, size, size);
+    } else {
+        lilac_text_printf(t,
+                          "%%%c_less = arith.subi %%%c, %%c1 : i32\n"
+                          "%%%c_last = tt.splat %%%c_less : i32 -> tensor<%uxi32>\n",
+                          name, upper, name, name, size);
+        lilac_text_printf(t, "%%%c_%s = arith.%s %%%c, %%%c_%s : tensor<%uxi32>\n", name, all,
+                          form == REMAINDER ? "remsi"
+                          : form == CLAMPED ? "minsi"
+                                            : "addi",
+                          name, name,
+                          form == REMAINDER ? "size"
+                          : form == CLAMPED ? "last"
+                                            : "none",
+                          size);
     }
-    lilac_text_printf(t,
-                      "%%%c_less = arith.subi %%%c, %%c1 : i32\n"
-                      "%%%c_last = tt.splat %%%c_less : i32 -> tensor<%uxi32>\n",
-                      name, upper, name, name, size);
-    lilac_text_printf(t, "%%%c_at = arith.%s %%%c, %%%c_%s : tensor<%uxi32>\n", name,
-                      form == REMAINDER ? "remsi"
-                      : form == CLAMPED ? "minsi"
-                                        : "addi",
-                      name, name,
-                      form == REMAINDER ? "size"
-                      : form == CLAMPED ? "last"
-                                        : "none",
-                      size);
+    if (twice) {
+        lilac_text_printf(t,
+                          "%%%c_two = arith.constant dense<2> : tensor<%uxi32>\n"
+                          "%%%c_at = arith.divsi %%%c_all, %%%c_two : tensor<%uxi32>\n",
+                          name, size, name, name, name, size);
+    }
 }
 
 /* The tile of matrix a or b, of the rows %row and the columns %column. */
@@ -174,6 +183,21 @@ static inline void put_advance(lilac_text *t, const product_case *c, const tile_
                       x, x, r, s, x, x, x, r, s, e, r, s);
 }
 
+/* %a_sum: the tile of a and, added to each row, the first row of a. */
+static inline void put_vector(lilac_text *t, const product_case *c) {
+    put(t, c,
+        "%v_base = tt.splat %a_base : !tt.ptr<$E> -> tensor<$Kx!tt.ptr<$E>>\n"
+        "%v_at = tt.addptr %v_base, %k_now : tensor<$Kx!tt.ptr<$E>>, tensor<$Kxi32>\n");
+    put(t, c,
+        c->k_form == MASKED ? "%v_zero = arith.constant dense<0.0> : tensor<$Kx$E>\n"
+                              "%v = tt.load %v_at, %k_below, %v_zero : tensor<$Kx!tt.ptr<$E>>\n"
+                            : "%v = tt.load %v_at : tensor<$Kx!tt.ptr<$E>>\n");
+    put(t, c,
+        "%v_r = tt.expand_dims %v {axis = 0 : i32} : tensor<$Kx$E> -> tensor<1x$Kx$E>\n"
+        "%v_b = tt.broadcast %v_r : tensor<1x$Kx$E> -> tensor<$Mx$Kx$E>\n"
+        "%a_sum = arith.addf %a_tile, %v_b : tensor<$Mx$Kx$E>\n");
+}
+
 static inline tile_form form_a(const product_case *c) {
     return (tile_form){'a', c->m, c->k, "m_at", c->carried ? "k_first" : "k_now", c->a_along_k};
 }
@@ -206,8 +230,8 @@ static inline void put_head(lilac_text *t, const product_case *c) {
                      "%b_base = tt.addptr %b, %b_z : !tt.ptr<$E>, i64\n"
                    : "%a_base = tt.addptr %a_off, %c0 : !tt.ptr<$E>, i32\n"
                      "%b_base = tt.addptr %b, %c0 : !tt.ptr<$E>, i32\n");
-    put_indices(t, 'm', 'x', c->m, c->m_form);
-    put_indices(t, 'n', 'y', c->n, c->n_form);
+    put_indices(t, 'm', 'x', c->m, c->m_form, c->twice_a);
+    put_indices(t, 'n', 'y', c->n, c->n_form, c->twice_b);
     lilac_text_puts(t, !c->from_first    ? "%k_begin = arith.muli %c0, %c0 : i32\n"
                        : c->counts_tiles ? "%k_begin = arith.muli %first, %k_tile : i32\n"
                                          : "%k_begin = arith.muli %first, %c1 : i32\n");
@@ -250,7 +274,11 @@ static inline void put_case(lilac_text *t, const product_case *c) {
     const char *k_mask = c->k_form == MASKED ? "k_below" : NULL;
     put_load(t, c, &a, c->m_form == MASKED ? "m_below" : NULL, k_mask);
     put_load(t, c, &b, k_mask, c->n_form == MASKED ? "n_below" : NULL);
-    put(t, c, "%d = tt.dot %a_tile, %b_tile, %acc");
+    if (c->scaled) {
+        put_vector(t, c);
+    }
+    put(t, c,
+        c->scaled ? "%d = tt.dot %a_sum, %b_tile, %acc" : "%d = tt.dot %a_tile, %b_tile, %acc");
     lilac_text_puts(t, c->scalar == LILAC_F32 ? ", inputPrecision = tf32" : "");
     put(t, c, " : tensor<$Mx$Kx$E> * tensor<$Kx$Nx$E> -> tensor<$Mx$Nxf32>\n");
     if (c->carried) {

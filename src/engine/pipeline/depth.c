@@ -37,7 +37,11 @@
  * the thread that starts tensor copies makes all warps wait for its operands. If the distance hides
  * the latency, these copies follow the first product, at the price of a barrier: on an H200, in
  * microseconds (first, behind it), 4096³ with weights of 4 bits 383, 311; 2048 × 4096 × 4096 with
- * i16 168, 144.
+ * i16 168, 144. Where the iteration has a barrier anyway, because threads copy other operands or
+ * store one, they always follow it, as copies by threads do; but not if the addresses of the copies
+ * take registers that the loop's tensors do not leave: they are live while the product is in flight,
+ * and spilled. On an H200, in microseconds (first, behind it), linear attention with a state of 128 ×
+ * 256 by four warps 86, 120; dkdv of attention, f16, 128 columns 505, 552; with 64 columns 328, 316.
  *
  * Loops that only multiply by mma are bound by memory. Where one buffer less gains a resident
  * block, more bytes are in flight, and their copies start behind the products, which read the same
@@ -268,6 +272,17 @@ static bool choose_delayed(pipeline *p, const demand *d, uint64_t slot_bytes, ui
            (p->late ? set(p, late, late + 1, false) : set(p, plain, plain + 2, false));
 }
 
+/* Registers of a thread for the addresses of its copies of an iteration. */
+static uint64_t copy_registers(const pipeline *p) {
+    enum { VECTOR = 16, ADDRESS = 2 };
+    const uint64_t bytes = (uint64_t)p->target->num_warps * p->target->arch->warp_size * VECTOR;
+    uint64_t copies = 0;
+    for (uint32_t i = 0; i < p->load_count; i++) {
+        copies += p->loads[i].box == NULL ? (p->loads[i].bytes + bytes - 1) / bytes : 0;
+    }
+    return copies * ADDRESS;
+}
+
 /* Nothing is in flight. */
 static bool choose_waiting(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
     const uint64_t blocks = resident(d, slot_bytes, distance + 1);
@@ -276,6 +291,8 @@ static bool choose_waiting(pipeline *p, const demand *d, uint64_t slot_bytes, ui
         return set(p, distance, distance, true);
     }
     p->boxes_follow = d->computes && hides(d, blocks, distance);
+    p->few_registers =
+        d->words + LILAC_ENGINE_FREE_REGISTERS + copy_registers(p) > LILAC_MOST_REGISTERS;
     return blocks > 0 && set(p, distance, distance + 1, false);
 }
 

@@ -76,9 +76,10 @@ typedef struct pipeline {
     bool
         copies_ordered; /* the barrier in front of the first product orders them behind all reads of the
                             buffers that they fill */
-    bool copies_last;  /* copies start behind the products */
-    bool boxes_follow; /* tensor copies start behind a first product of computed operands */
-    bool guarded;      /* the loop is in a conditional that skips it if it has no iteration */
+    bool copies_last;   /* copies start behind the products */
+    bool boxes_follow;  /* tensor copies start behind a first product of computed operands */
+    bool few_registers; /* the addresses of copies that start behind a product would be spilled */
+    bool guarded;       /* the loop is in a conditional that skips it if it has no iteration */
 } pipeline;
 
 /* What the rewriting of a loop shares. */
