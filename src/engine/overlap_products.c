@@ -8,7 +8,7 @@
  * Products complete in order, so a wait for one counts the later ones that may stay. At the end of
  * its block no product is in flight. A store to memory, or the end of an operand's memory, waits
  * for all. A copy that pipeline_loops started writes buffers that no product of the iteration
- * reads.
+ * reads, unless it starts last (lilac.last).
  *
  * A fence that another one follows, before any product, orders nothing that the later one does not.
  * Behind a fence and before the next store is a barrier of the block, so it is removed. */
@@ -109,6 +109,7 @@ static bool is_independent(const lilac_tile_op *op) {
     case LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL:
         return lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) != 0;
     case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
+        return lilac_tile_find_integer(&op->attributes, "lilac.last", 0) == 0;
     case LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP:
     case LILAC_TILE_OP_TTG_LOCAL_LOAD:
     case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT:

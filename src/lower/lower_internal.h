@@ -86,6 +86,7 @@ typedef struct lilac_lowering {
     const lilac_tile_op *op; /* the operation that is being lowered */
     uint32_t shared_bytes;   /* total: allocations, then scratch */
     uint32_t scratch_begin, scratch_next;
+    const lilac_tile_op *scratch_loop;   /* the loop of the last exchange; NULL: none */
     uint32_t scratch_floor;              /* no scratch memory is in front of this byte */
     uint32_t reused_begin, reused_end;   /* last result of lilac_lower_scratch_reused */
     struct lilac_lower_buffers *buffers; /* memory/buffers.h; NULL: no memory descriptors */

@@ -168,6 +168,15 @@ static void check(const form *f, uint32_t stages, uint32_t ctas, bool only_b) {
 #define PID    "%pid = tt.get_program_id x : i32"
 #define TILE   "%tile = arith.muli %pid, %c1"
 
+/* A loop behind the first one that loads from b, too. Its products are added to a value. */
+#define SECOND_LOOP(ADDED)                                                                         \
+    "%more = scf.for %j = %c0 to %K step %c64 iter_args(%old = %zero) -> (tensor<64x64xf32>) : "   \
+    "i32 {\n%w = tt.load %bp, %all, %none : tensor<64x64x!tt.ptr<f16>>\n"                          \
+    "%e = tt.dot %one, %w, " ADDED " : tensor<64x64xf16> * tensor<64x64xf16> -> "                  \
+    "tensor<64x64xf32>\n%next = arith.addf %old, %e : tensor<64x64xf32>\n"                         \
+    "scf.yield %next : tensor<64x64xf32>\n}\n"                                                     \
+    "tt.store %cp, %more, %cm : tensor<64x64x!tt.ptr<f32>>"
+
 static void described(void **state) {
     (void)state;
     static const form forms[] = {
@@ -261,6 +270,7 @@ static void described(void **state) {
           {A_LOAD, "%pq = tt.addptr %pa, %qs : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>\n"
                    "%x = tt.load %pq, %all, %none"}}},
         {"another result of the pass is stored to c", 2, {{STORE, STORE "\n" STORE}}},
+        {"another loop adds", 3, {{STORE, SECOND_LOOP("%old") "\n" STORE}}},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         check(&forms[i], 3, 1, false);
@@ -272,6 +282,7 @@ static void described(void **state) {
 static void refused(void **state) {
     (void)state;
     static const form forms[] = {
+        {"another loop starts from zero", 0, {{STORE, SECOND_LOOP("%zero") "\n" STORE}}},
         /* memory */
         {"the kernel writes a",
          0,

@@ -6,20 +6,22 @@
 
 #include <lilac/tile_loops.h>
 
-enum { PITCH = 512, MOST_ROWS = 64, MOST_STAGES = 5, MOST_ITERATIONS = 6 };
+enum { PITCH = 1024, MOST_ROWS = 64, MOST_STAGES = 5, MOST_ITERATIONS = 6 };
 
 /* The block's rows and columns: products of 64 rows by wgmma, others by mma. */
 typedef struct loop_form {
     uint32_t rows, columns, warps;
     bool scaled; /* the loop doubles the sum, so that no product by wgmma stays in flight */
+    bool last;   /* copies start behind the product, to the buffer that it reads */
 } loop_form;
 
 static const loop_form forms[] = {
     {.rows = 64, .columns = 64, .warps = 4},  /* rows of 128 bytes */
     {.rows = 64, .columns = 128, .warps = 4}, /* two boxes */
     {.rows = 64, .columns = 32, .warps = 4, .scaled = true},
-    {.rows = 32, .columns = 32, .warps = 2}, /* rows of 64 bytes */
-    {.rows = 16, .columns = 16, .warps = 1}, /* rows of 32 bytes */
+    {.rows = 32, .columns = 32, .warps = 2},                /* rows of 64 bytes */
+    {.rows = 16, .columns = 16, .warps = 1},                /* rows of 32 bytes */
+    {.rows = 16, .columns = 512, .warps = 2, .last = true}, /* a fourth buffer costs a block */
 };
 
 enum { FORMS = sizeof forms / sizeof *forms };
@@ -74,7 +76,8 @@ typedef struct mutation {
     enum {
         ANY_FORM,
         SEVERAL_WARPS,
-        IN_FLIGHT
+        IN_FLIGHT,
+        OTHER_BUFFER
     } needs; /* of the form, for the mutation to be a fault */
 } mutation;
 
@@ -143,6 +146,7 @@ static float expected(const loop_form *f, uint32_t iterations, uint32_t i, uint3
 typedef struct outcome {
     bool right, reported; /* the sums are right; the simulator reports something */
     uint64_t copies;
+    uint64_t buffers; /* that the shared memory has place for */
 } outcome;
 
 static outcome run(const loop_form *f, uint32_t stages, uint32_t iterations,
@@ -184,7 +188,9 @@ static outcome run(const loop_form *f, uint32_t stages, uint32_t iterations,
                                      .instruction_limit = 1 << 22};
     lilac_sim_counters counters;
     const bool good = lilac_sim_run(context, &launch, &counters);
-    outcome result = {.right = good, .copies = counters.bulk_copies};
+    outcome result = {.right = good,
+                      .copies = counters.bulk_copies,
+                      .buffers = simt->kernels->shared_bytes / (f->rows * f->columns * 2)};
     result.reported = !good || counters.races != 0 || lilac_diagnostics(context) != NULL;
     for (uint32_t i = 0; i < f->rows * f->rows; i++) {
         result.right &= o[i] == expected(f, iterations, i / f->rows, i % f->rows);
@@ -204,10 +210,14 @@ static void loops_are_right(void **state) {
     for (uint32_t n = 0; n < FORMS * MOST_STAGES; n++) {
         const loop_form *f = &forms[n % FORMS];
         for (uint32_t iterations = n % 2; iterations <= MOST_ITERATIONS; iterations += 2) {
-            const outcome result = run(f, 1 + n / FORMS, iterations, NULL);
+            const uint32_t stages = 1 + n / FORMS;
+            const outcome result = run(f, stages, iterations, NULL);
             assert_true(result.right && !result.reported);
             /* no copy of an iteration that does not exist */
             assert_int_equal(result.copies, (f->columns + 63) / 64 * iterations);
+            if (f->last && stages == 4) {
+                assert_int_equal(result.buffers, stages - 1);
+            }
         }
     }
 }
@@ -350,8 +360,8 @@ static void mutations_are_found(void **state) {
         {"drop_wait", drop_wait, NULL, ANY_FORM},
         {"swap_parity", swap_parity, NULL, ANY_FORM},
         {"keep_parity", keep_parity, NULL, ANY_FORM},
-        {"copy_to_read_buffer", copy_to_read_buffer, NULL, ANY_FORM},
-        {"signal_other_barrier", signal_other_barrier, NULL, ANY_FORM},
+        {"copy_to_read_buffer", copy_to_read_buffer, NULL, OTHER_BUFFER},
+        {"signal_other_barrier", signal_other_barrier, NULL, OTHER_BUFFER},
         {"announce_less", announce_less, NULL, ANY_FORM},
         {"announce_more", announce_more, NULL, ANY_FORM},
         {"drop_announcement", drop_announcement, NULL, ANY_FORM},
@@ -364,10 +374,11 @@ static void mutations_are_found(void **state) {
         for (uint32_t form = 0; form < FORMS; form++) {
             const loop_form *f = &forms[form];
             if ((mutations[m].needs == SEVERAL_WARPS && f->warps == 1) ||
-                (mutations[m].needs == IN_FLIGHT && (f->warps < 4 || f->scaled))) {
+                (mutations[m].needs == IN_FLIGHT && (f->warps < 4 || f->scaled)) ||
+                (mutations[m].needs == OTHER_BUFFER && f->last)) {
                 continue;
             }
-            if (!run(f, 2 + form % 2, MOST_ITERATIONS, &mutations[m]).reported) {
+            if (!run(f, 2 + form % 3, MOST_ITERATIONS, &mutations[m]).reported) {
                 fail_msg("%s, form %u: the simulator reports nothing", mutations[m].name, form);
             }
         }

@@ -17,13 +17,39 @@ enum { CASES = 60, OTHER_REGISTERS = 28, FREE_REGISTERS = 56, WAIT = 100 };
 
 typedef struct tile_case {
     uint32_t m, n, k, warps, stages;
+    bool computed;       /* A is computed from what is loaded, so each iteration waits */
+    uint32_t iterations; /* 0: a parameter */
 } tile_case;
 
 typedef struct rings {
     uint32_t buffers, distance;
 } rings;
 
-/* A tile of A is m × k, one of B is k × n; both advance by k. $ and a letter is a number of the
+static void put_field(lilac_text *out, const tile_case *c, char field) {
+    switch (field) {
+    case 'A':
+        lilac_text_puts(out, c->computed ? "%square" : "%ta");
+        break;
+    case 'F':
+        if (c->computed) {
+            lilac_text_printf(out, "%%square = arith.mulf %%ta, %%ta : tensor<%ux%uxf16>\n", c->m,
+                              c->k);
+        }
+        break;
+    case 'U':
+        lilac_text_puts(out, c->iterations > 0 ? "%known" : "%iterations");
+        break;
+    default:
+        lilac_text_printf(out, "%u",
+                          field == 'M'   ? c->m
+                          : field == 'N' ? c->n
+                          : field == 'K' ? c->k
+                                         : c->iterations);
+        break;
+    }
+}
+
+/* A tile of A is m × k, one of B is k × n; both advance by k. $ and a letter is a field of the
  * case. */
 static void generate(lilac_text *out, const tile_case *c) {
     static const char *const text =
@@ -61,12 +87,13 @@ static void generate(lilac_text *out, const tile_case *c) {
         "%qo = tt.addptr %po, %oo : tensor<$Mx$Nx!tt.ptr<f32>>, tensor<$Mx$Nxi32>\n"
         "%sa = arith.constant dense<$K> : tensor<$Mx$Kxi32>\n"
         "%sb = arith.constant dense<4096> : tensor<$Kx$Nxi32>\n"
-        "%r:3 = scf.for %i = %c0 to %iterations step %c1 iter_args(%s = %zero, %xa = %qa, %xb = "
+        "%known = arith.constant $I : i32\n"
+        "%r:3 = scf.for %i = %c0 to $U step %c1 iter_args(%s = %zero, %xa = %qa, %xb = "
         "%qb) -> "
         "(tensor<$Mx$Nxf32>, tensor<$Mx$Kx!tt.ptr<f16>>, tensor<$Kx$Nx!tt.ptr<f16>>) : i32 {\n"
         "%ta = tt.load %xa : tensor<$Mx$Kx!tt.ptr<f16>>\n"
         "%tb = tt.load %xb : tensor<$Kx$Nx!tt.ptr<f16>>\n"
-        "%d = tt.dot %ta, %tb, %s : tensor<$Mx$Kxf16> * tensor<$Kx$Nxf16> -> tensor<$Mx$Nxf32>\n"
+        "$F%d = tt.dot $A, %tb, %s : tensor<$Mx$Kxf16> * tensor<$Kx$Nxf16> -> tensor<$Mx$Nxf32>\n"
         "%na = tt.addptr %xa, %sa : tensor<$Mx$Kx!tt.ptr<f16>>, tensor<$Mx$Kxi32>\n"
         "%nb = tt.addptr %xb, %sb : tensor<$Kx$Nx!tt.ptr<f16>>, tensor<$Kx$Nxi32>\n"
         "scf.yield %d, %na, %nb : tensor<$Mx$Nxf32>, tensor<$Mx$Kx!tt.ptr<f16>>, "
@@ -74,8 +101,7 @@ static void generate(lilac_text *out, const tile_case *c) {
         "tt.store %qo, %r#0 : tensor<$Mx$Nx!tt.ptr<f32>>\ntt.return\n}\n}\n";
     for (const char *t = text; *t != '\0'; t++) {
         if (*t == '$') {
-            t++;
-            lilac_text_printf(out, "%u", *t == 'M' ? c->m : *t == 'N' ? c->n : c->k);
+            put_field(out, c, *++t);
         } else {
             lilac_text_char(out, *t);
         }
@@ -148,21 +174,31 @@ static rings run(const tile_case *c, void (*put)(lilac_text *out, const tile_cas
     return found;
 }
 
+#define TILE_OF(M, N, K, WARPS, STAGES) .m = M, .n = N, .k = K, .warps = WARPS, .stages = STAGES
+
 static void known_tiles(void **state) {
     (void)state;
     static const struct {
         tile_case c;
         rings rings;
     } known[] = {
-        {{128, 256, 64, 8, 3}, {3, 2}}, /* one block */
-        {{128, 256, 64, 8, 4}, {3, 2}}, /* a longer distance has the same price */
-        {{128, 128, 64, 4, 4}, {3, 2}}, /* a fourth buffer costs the second block */
-        {{128, 128, 32, 4, 5}, {5, 4}}, /* a fifth one costs the third */
-        {{64, 64, 64, 4, 5}, {5, 4}},   {{64, 256, 64, 4, 3}, {4, 2}},
-        {{64, 64, 128, 4, 4}, {5, 3}},  {{128, 64, 64, 4, 3}, {3, 2}},
-        {{16, 64, 128, 4, 4}, {3, 3}}, /* mma; a fourth buffer costs the third block */
-        {{16, 32, 32, 4, 3}, {3, 2}},  /* mma; the third buffer costs none */
-        {{16, 64, 128, 4, 2}, {2, 1}}, /* one buffer would overlap with nothing */
+        {{TILE_OF(128, 256, 64, 8, 3)}, {3, 2}}, /* one block */
+        {{TILE_OF(128, 256, 64, 8, 4)}, {3, 2}}, /* a longer distance has the same price */
+        {{TILE_OF(128, 128, 64, 4, 4)}, {3, 2}}, /* a fourth buffer costs the second block */
+        {{TILE_OF(128, 128, 32, 4, 5)}, {5, 4}}, /* a fifth one costs the third */
+        {{TILE_OF(64, 64, 64, 4, 5)}, {5, 4}},
+        {{TILE_OF(64, 256, 64, 4, 3)}, {4, 2}},
+        {{TILE_OF(64, 64, 128, 4, 4)}, {5, 3}},
+        {{TILE_OF(128, 64, 64, 4, 3)}, {3, 2}},
+        {{TILE_OF(16, 64, 128, 4, 4)}, {3, 3}}, /* mma; a fourth buffer costs the third block */
+        {{TILE_OF(16, 32, 32, 4, 3)}, {3, 2}},  /* mma; the third buffer costs none */
+        {{TILE_OF(16, 64, 128, 4, 2)}, {2, 1}}, /* one buffer would overlap with nothing */
+        /* few iterations: a third buffer costs the third block; copies start last */
+        {{TILE_OF(64, 64, 128, 4, 3), .computed = true, .iterations = 4}, {2, 2}},
+        {{TILE_OF(64, 64, 128, 4, 3), .computed = true, .iterations = 64}, {3, 2}},
+        {{TILE_OF(64, 64, 128, 4, 3), .computed = true}, {3, 2}},
+        {{TILE_OF(64, 64, 64, 4, 3), .computed = true, .iterations = 4},
+         {3, 2}}, /* it costs none */
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const rings found = run(&known[i].c, generate);
@@ -178,11 +214,11 @@ static void known_copies(void **state) {
         tile_case c;
         uint32_t buffers;
     } known[] = {
-        {{128, 256, 64, 8, 3}, 4},  /* three iterations take longer than a copy */
-        {{64, 256, 64, 4, 3}, 5},   /* and four of half as much */
-        {{128, 128, 64, 4, 4}, 3},  /* a fourth buffer costs the second block */
-        {{64, 64, 64, 4, 3}, 3},    /* a fourth buffer costs the fourth block */
-        {{128, 256, 128, 8, 3}, 2}, /* no third one fits */
+        {{TILE_OF(128, 256, 64, 8, 3)}, 4},  /* three iterations take longer than a copy */
+        {{TILE_OF(64, 256, 64, 4, 3)}, 5},   /* and four of half as much */
+        {{TILE_OF(128, 128, 64, 4, 4)}, 3},  /* a fourth buffer costs the second block */
+        {{TILE_OF(64, 64, 64, 4, 3)}, 3},    /* a fourth buffer costs the fourth block */
+        {{TILE_OF(128, 256, 128, 8, 3)}, 2}, /* no third one fits */
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         assert_int_equal(run(&known[i].c, generate_copies).buffers, known[i].buffers);

@@ -1,5 +1,5 @@
 /* lower: scratch memory that reductions use again lies in the block's memory; separate bytes of
- * exchanges do not cost the second resident block. */
+ * exchanges do not cost the second resident block, and those in front of a loop none. */
 #include "support/lower_harness.h"
 
 #define LAYOUTS                                                                                    \
@@ -75,8 +75,9 @@ static void larger_partials_than_before(void **state) {
 enum { TILE = 4096, ITERATIONS = 3 };
 
 /* Two conversions of TILE elements in a loop, while `first` and `second` elements of memory are
- * allocated. */
-static void generate_loop(lilac_text *out, uint32_t first, uint32_t second) {
+ * allocated. `before`: two more in front of the loop, in which the elements of the first tile lose
+ * nothing. */
+static void generate_loop(lilac_text *out, uint32_t first, uint32_t second, bool before) {
     static const char layouts[] =
         "#a = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], "
         "order = [0]}>\n"
@@ -110,6 +111,21 @@ static void generate_loop(lilac_text *out, uint32_t first, uint32_t second) {
                           "!ttg.memdesc<%uxi32, #c, #smem, mutable>\n",
                           i, sizes[i]);
     }
+    if (before) {
+        lilac_text_puts(out, "%u = tt.make_range {start = 0 : i32, end = 4096 : i32} : "
+                             "tensor<4096xi32, #a>\n"
+                             "%us = tt.splat %x : !tt.ptr<i32> -> tensor<4096x!tt.ptr<i32>, #a>\n"
+                             "%up = tt.addptr %us, %u : tensor<4096x!tt.ptr<i32>, #a>, "
+                             "tensor<4096xi32, #a>\n"
+                             "%uv = tt.load %up : tensor<4096x!tt.ptr<i32>, #a>\n"
+                             "%uw = ttg.convert_layout %uv : tensor<4096xi32, #a> -> "
+                             "tensor<4096xi32, #b>\n"
+                             "%ux = arith.addi %uw, %uw : tensor<4096xi32, #b>\n"
+                             "%uy = arith.subi %ux, %uw : tensor<4096xi32, #b>\n"
+                             "%uz = ttg.convert_layout %uy : tensor<4096xi32, #b> -> "
+                             "tensor<4096xi32, #a>\n"
+                             "tt.store %up, %uz : tensor<4096x!tt.ptr<i32>, #a>\n");
+    }
     lilac_text_puts(out, loop);
     for (uint32_t i = 0; i < 2; i++) {
         lilac_text_printf(out,
@@ -121,21 +137,25 @@ static void generate_loop(lilac_text *out, uint32_t first, uint32_t second) {
     lilac_text_puts(out, "}\ntt.return\n}\n}\n");
 }
 
-/* Separate bytes for both, unless they cost the second resident block. */
-static void second_block_before_separate_bytes(void **state) {
+/* Separate bytes for both, unless they cost the second resident block; those in front of the loop
+ * share bytes with those in it where separate ones cost one of several. */
+static void blocks_before_separate_bytes(void **state) {
     (void)state;
     static const struct {
-        uint32_t first, second, bytes;
-    } cases[] = {{4096, 4096, 4 * (8192 + 2 * TILE)},
-                 {16384, 8192, 4 * (24576 + TILE)},
-                 {16384, 16384, 4 * (32768 + 2 * TILE)}};
+        uint32_t first, second;
+        bool before;
+        uint32_t bytes;
+    } cases[] = {{4096, 4096, false, 4 * (8192 + 2 * TILE)},
+                 {4096, 4096, true, 4 * (8192 + 2 * TILE)},
+                 {16384, 8192, false, 4 * (24576 + TILE)},
+                 {16384, 16384, false, 4 * (32768 + 2 * TILE)}};
     static uint32_t x[ITERATIONS * TILE], o[ITERATIONS * TILE];
     for (uint32_t i = 0; i < ITERATIONS * TILE; i++) {
         x[i] = 2654435761U * i;
     }
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         lilac_text text = {0};
-        generate_loop(&text, cases[c].first, cases[c].second);
+        generate_loop(&text, cases[c].first, cases[c].second, cases[c].before);
         harness h;
         memset(o, 0, sizeof o);
         harness_open(&h, lilac_text_get(&text), 4, false);
@@ -152,6 +172,6 @@ static void second_block_before_separate_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(larger_partials_than_before),
-                                       cmocka_unit_test(second_block_before_separate_bytes)};
+                                       cmocka_unit_test(blocks_before_separate_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  *
  *     operands are read by              buffers   barriers   read last in iteration
  *     loads, products that wait         D + 1     1          i − 1
- *     loads, copies last                D         2          i
+ *     the same, copies last             D         2          i
  *     products in flight, copies first  D + 2     1          i − 2 (the wait for i − 2 is in i − 1)
  *     products in flight, copies last   D + 1     2          i − 1 (the wait for i − 1 is in i)
  *     the same, multicast (multicast.c) D + 2     1          i − 2
@@ -45,7 +45,20 @@
  *
  * Loops that only multiply by mma are bound by memory. Where one buffer less gains a resident
  * block, more bytes are in flight, and their copies start behind the products, which read the same
- * buffer. Other arithmetic would delay them.
+ * buffer. On an H200, in microseconds (a buffer more, copies last): 16 × 14336 × 4096 bf16 in four
+ * parts of k, by tensor copies, 43.8, 41.0; in one part 39.6, 39.4. Other arithmetic would delay the
+ * copies: with weights of i16, 53.2, 61.1.
+ *
+ * That matters less in a loop of few iterations, whose time is mostly that of its first copies. In a
+ * loop with products, let n be a known trip count and C the clocks of an iteration of one block that
+ * waits for no copy. Where copies start s clocks after their iteration begins, a block spends
+ *
+ *     t(s) = L + (n / D - 1) max(D C, L + s) + D C
+ *
+ * clocks: the first copies, a wait for each further D iterations, and the last D. Both grids are
+ * priced again: copies start last where b / t(C)² with the blocks of the smaller rings is above
+ * b / t(0)². Exchanges between warps take memory, too. On an H200, in microseconds: a sum of 256
+ * scaled products in steps of 64, 111.4 (a buffer more, three blocks), 91.9 (four blocks).
  *
  * Delayed products overlap with the arithmetic between the products of an iteration, which is worth
  * more than a copy that starts early: D is the largest for which their buffer costs no resident
@@ -69,6 +82,7 @@
 #include "block_demand.h"
 
 #include <lilac/matrix.h>
+#include <lilac/plan.h>
 
 enum {
     WAIT = 100,          /* clocks of an iteration's waits and barriers */
@@ -85,6 +99,7 @@ typedef struct demand {
     uint32_t words;       /* live registers of a thread that hold tensors */
     uint32_t sums;        /* and those of the accumulators of the loop's products */
     uint64_t clocks;      /* of the products of an iteration */
+    uint64_t computed;    /* words of a thread that an iteration's other arithmetic computes */
     bool exchanges;
     bool multiplies; /* by mma */
     bool computes;   /* other arithmetic than products */
@@ -175,7 +190,10 @@ static void add_operation(void *data, lilac_tile_op *op) {
         d->exchanges |= op->result_count > 0 && lilac_tile_is_inside(&op->results[0], d->p->loop);
         break;
     default:
-        d->computes |= is_arithmetic(op) && lilac_tile_is_inside(&op->results[0], d->p->loop);
+        if (is_arithmetic(op) && lilac_tile_is_inside(&op->results[0], d->p->loop)) {
+            d->computes = true;
+            d->computed += lilac_engine_words(op->results[0].type);
+        }
         break;
     }
 }
@@ -283,11 +301,63 @@ static uint64_t copy_registers(const pipeline *p) {
     return copies * ADDRESS;
 }
 
+typedef struct exchange_search {
+    const demand *d;
+    uint64_t bytes;
+} exchange_search;
+
+static void find_exchange(void *data, lilac_tile_op *op) {
+    exchange_search *s = data;
+    if (op->code != LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+        return;
+    }
+    const lilac_tile_value *source = op->operands[0].value;
+    const lilac_tile_type *to = op->results[0].type;
+    lilac_plan_conversion plan;
+    lilac_reason why;
+    if ((source->op == NULL || !has_ring(s->d->p, source->op)) && to->layout != NULL &&
+        lilac_plan_conversion_init(&plan, source->type->layout, to->layout,
+                                   max_u32(lilac_tile_element_bits(to), 8), NULL,
+                                   s->d->p->target->arch, &why) &&
+        plan.kind == LILAC_PLAN_SHARED) {
+        s->bytes = max_u64(s->bytes, plan.staging.bytes);
+    }
+}
+
+/* Clocks of a block in a loop of few iterations, times the distance. The copies of an iteration
+ * start `start` clocks after it. */
+static uint64_t time_of_loop(const demand *d, uint64_t clocks, uint64_t distance, uint64_t start) {
+    const uint64_t latency = d->p->target->arch->costs->latency;
+    const uint64_t last = distance * clocks;
+    return distance * (latency + last) +
+           (d->p->trip_count - distance) * max_u64(last, latency + start);
+}
+
+/* Do copies that start last, from `distance` buffers, gain more than they lose? */
+static bool last_pays(const demand *d, uint64_t slot_bytes, uint32_t distance) {
+    if (d->multiplies && !d->computes && d->clocks == 0) {
+        return resident(d, slot_bytes, distance) > resident(d, slot_bytes, distance + 1);
+    }
+    if (!d->p->trip_count_known || (!d->multiplies && d->clocks == 0)) {
+        return false;
+    }
+    exchange_search s = {.d = d};
+    lilac_tile_walk(d->p->loop->regions[0], find_exchange, &s);
+    demand with = *d;
+    with.other_bytes += s.bytes;
+    const lilac_target *target = d->p->target;
+    const uint64_t clocks =
+        d->clocks + WAIT + d->computed * target->num_warps * target->arch->costs->issue / 16;
+    const uint64_t early = time_of_loop(d, clocks, distance, 0);
+    const uint64_t late = time_of_loop(d, clocks, distance, clocks);
+    return resident(&with, slot_bytes, distance) * early * early >
+           resident(&with, slot_bytes, distance + 1) * late * late;
+}
+
 /* Nothing is in flight. */
 static bool choose_waiting(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
     const uint64_t blocks = resident(d, slot_bytes, distance + 1);
-    if (d->multiplies && !d->computes && d->clocks == 0 && distance > 1 && p->box_count == 0 &&
-        resident(d, slot_bytes, distance) > blocks) {
+    if (distance > 1 && last_pays(d, slot_bytes, distance)) {
         return set(p, distance, distance, true);
     }
     p->boxes_follow = d->computes && hides(d, blocks, distance);

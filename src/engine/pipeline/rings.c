@@ -233,6 +233,9 @@ static void start_copies(rewriting *r, group *g, lilac_tile_value *exists, lilac
         if (p->copies_ordered) {
             lilac_engine_set_integer(p->module, copy, "lilac.ordered", 1);
         }
+        if (p->copies_last && !p->in_flight) { /* overlap_products */
+            lilac_engine_set_integer(p->module, copy, "lilac.last", 1);
+        }
         if (r->late) { /* decouple_warps */
             lilac_engine_set_integer(p->module, copy, "lilac.late", 1);
         }

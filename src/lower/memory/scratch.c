@@ -16,6 +16,12 @@
  * Behind allocations, such as the rings of a pipelined loop, separate bytes must not cost the
  * second resident block: there reservation starts again, too.
  *
+ * The first exchange of a loop uses the bytes of those in front of it again where separate ones
+ * cost a resident block as far as shared memory limits them: in the loop it needs a barrier anyway,
+ * after its own loads of the iteration before. On an H200, in microseconds: 256 scaled products in
+ * steps of 64 with an exchange in front of the loop and one in it, 105.6 (separate), 91.9 (the same
+ * bytes).
+ *
  * The intervals begin behind the allocations that are live at the operation. Each exchange begins with a
  * barrier, which orders it after accesses to other memory with the same bytes. */
 #include "memory/shared_access.h"
@@ -25,17 +31,18 @@
 
 enum { SCRATCH_ALIGNMENT = 16, RESIDENT_WARPS = 64 };
 
-static bool is_in_loop(const lilac_tile_op *op) {
+/* The innermost loop around the operation; NULL: there is none. */
+static const lilac_tile_op *loop_around(const lilac_tile_op *op) {
     while (op != NULL && op->code != LILAC_TILE_OP_SCF_FOR && op->code != LILAC_TILE_OP_SCF_WHILE) {
         op = op->parent == NULL ? NULL : op->parent->parent->parent;
     }
-    return op != NULL;
+    return op;
 }
 
 static uint32_t scratch_limit(const lilac_lowering *l) {
     uint32_t shared = l->target->arch->shared_bytes;
     uint32_t warps = l->target->num_warps;
-    if (!is_in_loop(l->op)) {
+    if (loop_around(l->op) == NULL) {
         return shared / RESIDENT_WARPS * warps;
     }
     return shared / 16 * (warps < 4 ? warps : 4);
@@ -60,11 +67,22 @@ static bool costs_second_block(const lilac_lowering *l, uint64_t bytes) {
            blocks_up_to(l, l->scratch_begin + bytes) > 1;
 }
 
+/* Is this the first exchange of a loop, and does an interval at scratch_next leave fewer blocks than
+ * one at scratch_begin? */
+static bool costs_block_of_loop(lilac_lowering *l, uint64_t bytes) {
+    const lilac_tile_op *loop = loop_around(l->op);
+    const bool first = loop != NULL && loop != l->scratch_loop;
+    l->scratch_loop = loop;
+    return first && l->scratch_begin > 0 &&
+           blocks_up_to(l, l->scratch_next + bytes) < blocks_up_to(l, l->scratch_begin + bytes);
+}
+
 uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
     lilac_lower_place_scratch(l);
     uint64_t start = l->scratch_next;
+    const bool begins_loop = costs_block_of_loop(l, bytes);
     if (start + bytes > (uint64_t)l->scratch_begin + scratch_limit(l) ||
-        costs_second_block(l, bytes)) {
+        costs_second_block(l, bytes) || begins_loop) {
         start = l->scratch_begin;
     }
     uint64_t end = start + bytes;
