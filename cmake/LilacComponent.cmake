@@ -13,7 +13,7 @@ set(LILAC_HEADERS_encoding encoding.h cute.h memory_form.h)
 set(LILAC_HEADERS_plan plan.h access.h collective.h dot.h)
 set(LILAC_HEADERS_tile tile.h tile_loops.h tile_ops.def tile_effects.def operation_classes.h
     operations.def)
-set(LILAC_HEADERS_engine engine.h)
+set(LILAC_HEADERS_engine engine.h schedule.h)
 set(LILAC_HEADERS_simt simt.h simt_counters.def simt_matrix.h simt_ops.def tensor_map.h)
 set(LILAC_HEADERS_lower lower.h)
 set(LILAC_HEADERS_target/ptx ptx.h)

@@ -61,6 +61,9 @@ typedef struct lilac_options {
     uint32_t forced_count;
     const lilac_assumed_divisor *divisors; /* `divisor_count` of them */
     uint32_t divisor_count;
+    const char *const *schedules; /* `schedule_count` requests for loops with products: see
+                                     lilac_schedule_ask */
+    uint32_t schedule_count;
     bool no_contraction; /* do not contract products and sums to fused multiply-adds */
     struct lilac_lowered_plans *plans; /* of the operations, appended (lower.h); or NULL */
     bool keep_subnormals; /* f32 exp2, sqrt and rsqrt do not flush subnormals to zero */
@@ -98,7 +101,9 @@ typedef struct lilac_compilation {
  * or a module for another launch shape or device), `no-kernel` (no public function has a body),
  * `unknown-kernel` (no kernel has the name that the options give), `forced-layout` (a layout of the
  * options is not one of the tensor, or no operation of its line chooses a layout),
- * `unknown-argument` (no parameter has the name of an assumed divisor). Those of lilac_ptx_write:
+ * `unknown-argument` (no parameter has the name of an assumed divisor), `invalid-schedule` (a
+ * schedule of the options is malformed, or no loop is one that it is for), `impossible-schedule`
+ * (a loop cannot have the schedule that is asked for). Those of lilac_ptx_write:
  * `unsupported-on-target`, `ptx-version`. */
 LILAC_API LILAC_MUST_USE bool lilac_compile(lilac_compilation *result, lilac_context *context,
                                             uint32_t source, const lilac_options *options);

@@ -20,6 +20,7 @@
 
 #include <lilac/driver.h>
 #include <lilac/plan.h>
+#include <lilac/schedule.h>
 
 LILAC_BEGIN
 
@@ -179,6 +180,75 @@ LILAC_API const lilac_explain_loop *lilac_explain_loops(const lilac_explanation 
 LILAC_API const lilac_explain_budget *
 lilac_explain_budget_get(const lilac_explanation *explanation);
 LILAC_API const lilac_compilation *lilac_explain_compilation(const lilac_explanation *explanation);
+
+/* ---- schedules --------------------------------------------------------------------------- */
+
+/* What an iteration of a loop reserves. */
+typedef enum lilac_explain_unit {
+    LILAC_EXPLAIN_UNIT_TENSOR,   /* tensor cores */
+    LILAC_EXPLAIN_UNIT_OPERANDS, /* wavefronts of shared memory for operands of wgmma */
+    LILAC_EXPLAIN_UNIT_SHARED,   /* wavefronts of shared memory and L1, shuffles */
+    LILAC_EXPLAIN_UNIT_L2,       /* bytes exchanged with L2 */
+    LILAC_EXPLAIN_UNIT_MEMORY,   /* bytes exchanged with memory */
+    LILAC_EXPLAIN_UNIT_SPECIAL,  /* special function unit */
+    LILAC_EXPLAIN_UNIT_INTEGER,  /* arithmetic of integers, conversions, moves, minima, maxima */
+    LILAC_EXPLAIN_UNIT_FLOAT,    /* arithmetic of floats */
+    LILAC_EXPLAIN_UNIT_ISSUE,    /* issue slots */
+    LILAC_EXPLAIN_UNITS
+} lilac_explain_unit;
+
+/* "tensor cores", … */
+LILAC_API const char *lilac_explain_unit_name(lilac_explain_unit unit);
+
+/* The schedule of a loop with products. Numbers are clocks of a multiprocessor for an iteration of
+ * one block. */
+typedef struct lilac_explain_schedule {
+    uint32_t loop; /* its index */
+    lilac_schedule schedule;
+    double clocks[LILAC_EXPLAIN_UNITS]; /* that each unit is busy */
+    lilac_explain_unit bound;           /* the busiest */
+    double recurrences;                 /* bound by cycles of values that the loop carries */
+    double copies;                      /* bound by the latency of copies: over the distance */
+    double alone;    /* predicted, for a block that has the multiprocessor for itself */
+    double resident; /* blocks */
+    double interval; /* predicted, for one of the resident blocks */
+} lilac_explain_schedule;
+
+/* The schedules of the pipelined loops with products, `*count` of them, in program order. */
+LILAC_API const lilac_explain_schedule *lilac_explain_schedules(lilac_explanation *explanation,
+                                                                uint32_t *count);
+
+enum { LILAC_EXPLAIN_MOST_SCHEDULES = 400 };
+
+/* A schedule of all loops with products, compiled. */
+typedef struct lilac_explain_candidate {
+    double seconds; /* predicted for the launch; 0: no grid */
+    bool is_chosen; /* the passes choose it */
+    uint32_t loop_count;
+    lilac_schedule *schedules; /* by loop with products */
+    uint32_t request_count;
+    const char **requests; /* that ask for it (lilac_options.schedules) */
+} lilac_explain_candidate;
+
+typedef struct lilac_explain_search {
+    uint32_t count;
+    lilac_explain_candidate *list; /* the fastest first */
+    double chosen;                 /* seconds of the passes' choice */
+    uint32_t refused;              /* requests that are not possible */
+    bool exhaustive;               /* there are no others, but for what src/explain/search.c names */
+} lilac_explain_search;
+
+typedef void (*lilac_explain_progress)(void *data, uint32_t compiled, uint32_t refused);
+
+/* Compiles the kernel with the schedules that its loops with products can have, at most
+ * LILAC_EXPLAIN_MOST_SCHEDULES, and predicts their times. The memory is the arena's. `progress`:
+ * called after each; or NULL. False after diagnostics: those of lilac_explain for the kernel as it
+ * is. */
+LILAC_API LILAC_MUST_USE bool
+lilac_explain_search_schedules(lilac_explain_search *result, lilac_arena *arena,
+                               lilac_context *context, uint32_t source,
+                               const lilac_explain_options *options,
+                               lilac_explain_progress progress, void *data);
 
 /* ---- source texts ------------------------------------------------------------------------ */
 

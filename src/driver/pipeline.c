@@ -24,6 +24,7 @@
 
 #include <lilac/engine.h>
 #include <lilac/lower.h>
+#include <lilac/schedule.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -92,7 +93,20 @@ static bool read_simt_source(pipeline *run) {
     return true;
 }
 
+static bool ask_schedules(const pipeline *run) {
+    bool good = true;
+    for (uint32_t i = 0; good && i < run->options->schedule_count; i++) {
+        good = lilac_schedule_ask(run->result->tile, run->source, run->options->schedules[i]);
+    }
+    return good;
+}
+
 static bool read_source(pipeline *run) {
+    if (run->simt_text && run->options->schedule_count > 0) {
+        lilac_error(run->result->context, (lilac_position){run->source, 0}, 0, "invalid-schedule",
+                    "this is SIMT text; schedules are for loops of tile operations");
+        return false;
+    }
     if (run->simt_text) {
         return read_simt_source(run);
     }
@@ -104,6 +118,7 @@ static bool read_source(pipeline *run) {
             lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
            lilac_target_take(&run->result->target, run->result->tile, run->source) &&
            lilac_assume_divisors(run->result->tile, run->source, run->options) &&
+           ask_schedules(run) &&
            lilac_force_layouts(run->result->tile, run->source, run->options, &run->result->target);
 }
 
@@ -112,6 +127,11 @@ static bool verify_source(pipeline *run) {
         return lilac_simt_verify(run->result->simt);
     }
     return lilac_tile_verify(run->result->tile, false);
+}
+
+static bool check_schedules(pipeline *run) {
+    return lilac_schedule_check(run->result->tile, run->source, run->options->schedule_count,
+                                run->options->schedules);
 }
 
 static bool lower_tile(pipeline *run) {
@@ -172,6 +192,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "overlap_products",          NULL,          lilac_engine_overlap_products,          NULL},
     {LILAC_STAGE_TILE,   "specialise_warps",          NULL,          lilac_engine_specialise_warps,          NULL},
     {LILAC_STAGE_TILE,   "decouple_warps",            NULL,          lilac_engine_decouple_warps,            NULL},
+    {LILAC_STAGE_TILE,   "check_schedules",           check_schedules, NULL,                                 NULL},
     {LILAC_STAGE_TILE,   "split_reductions",          NULL,          lilac_engine_split_reductions,          NULL},
     {LILAC_STAGE_TILE,   "combine_blocks",            NULL,          lilac_engine_combine_blocks,            NULL},
     {LILAC_STAGE_TILE,   "eliminate_redundant_loads", NULL,          lilac_engine_eliminate_redundant_loads, NULL},
@@ -424,7 +445,8 @@ void lilac_options_init(lilac_options *options) {
 /* Requires that the program has the IR that the pass works on. */
 static bool check_order(const pass_row *pass, const pipeline *run) {
     const bool simt = run->result->simt != NULL, tile = !simt && run->result->tile != NULL;
-    const bool tile_pass = pass->tile != NULL || pass->step == lower_tile;
+    const bool tile_pass =
+        pass->tile != NULL || pass->step == lower_tile || pass->step == check_schedules;
     const bool valid = pass->step == read_source     ? !simt && !tile
                        : pass->step == verify_source ? simt || tile
                        : tile_pass                   ? tile

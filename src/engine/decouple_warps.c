@@ -44,6 +44,7 @@
  * warps, copies by threads only, and no other operation in the body that accesses shared memory or
  * combines warps, whose barriers would bring the warps together anyway. */
 #include "boxes.h"
+#include "schedule.h"
 
 #include <lilac/tile_loops.h>
 
@@ -391,8 +392,10 @@ static bool walk(lilac_tile_module *module, const lilac_target *target, lilac_ti
                 changed |= walk(module, target, op->regions[r]);
             }
             loop_parts p = {.module = module, .target = target, .loop = op};
-            if (op->code == LILAC_TILE_OP_SCF_FOR && find_parts(&p) && find_slots(&p) &&
-                are_allowed(&p, op->regions[0]->first) && find_surroundings(&p)) {
+            if (op->code == LILAC_TILE_OP_SCF_FOR &&
+                !lilac_engine_is_asked(op, LILAC_SCHEDULE_DECOUPLE, 0) && find_parts(&p) &&
+                find_slots(&p) && are_allowed(&p, op->regions[0]->first) && find_surroundings(&p)) {
+                lilac_engine_record(module, op, LILAC_SCHEDULE_DECOUPLE, 1);
                 rewrite(&p);
                 changed = true;
             }

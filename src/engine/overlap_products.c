@@ -10,9 +10,12 @@
  * for all. A copy that pipeline_loops started writes buffers that no product of the iteration
  * reads, unless it starts last (lilac.last).
  *
+ * A loop whose schedule has products=wait keeps its waits.
+ *
  * A fence that another one follows, before any product, orders nothing that the later one does not.
  * Behind a fence and before the next store is a barrier of the block, so it is removed. */
 #include "internal.h"
+#include "schedule.h"
 
 #include <lilac/tile_loops.h>
 
@@ -163,6 +166,14 @@ static bool is_eligible(const lilac_tile_block *block) {
     return found && (!waits || delayed);
 }
 
+/* Does the schedule of a loop say that it waits for each product where it is issued? */
+static bool waits(const lilac_tile_op *loop) {
+    lilac_schedule record;
+    return loop != NULL && lilac_schedule_of(&record, loop) &&
+           record.has[LILAC_SCHEDULE_PRODUCTS] &&
+           record.values[LILAC_SCHEDULE_PRODUCTS] == LILAC_PRODUCTS_WAIT;
+}
+
 static void visit_region(overlap *o, lilac_tile_region *region) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
@@ -170,7 +181,7 @@ static void visit_region(overlap *o, lilac_tile_region *region) {
                 visit_region(o, op->regions[r]);
             }
         }
-        if (is_eligible(block)) {
+        if (is_eligible(block) && !waits(region->parent)) {
             visit_block(o, block);
         }
     }

@@ -57,6 +57,10 @@ static void add_operation(void *data, lilac_tile_op *op) {
 /* The number of stages; below 2: the loop is not pipelined. */
 static uint32_t stages_of(const pipeline *p) {
     const lilac_tile_op *loop = p->loop;
+    lilac_schedule asked;
+    if (lilac_engine_asked(&asked, loop) && asked.has[LILAC_SCHEDULE_DISTANCE]) {
+        return asked.values[LILAC_SCHEDULE_DISTANCE] + 1;
+    }
     const int64_t stages =
         lilac_tile_find_integer(&loop->attributes, "tt.num_stages", p->target->num_stages);
     return stages < 2 ? 1 : stages > UINT8_MAX ? UINT8_MAX : (uint32_t)stages;
@@ -101,7 +105,7 @@ static bool visit_loop(pipeline *p) {
     return true;
 }
 
-static bool walk(const pipeline *outer, lilac_tile_region *region) {
+static bool walk(pipeline *outer, lilac_tile_region *region) {
     bool changed = false;
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
@@ -113,6 +117,7 @@ static bool walk(const pipeline *outer, lilac_tile_region *region) {
                 pipeline p = *outer;
                 p.loop = op;
                 changed |= visit_loop(&p);
+                outer->refused |= p.refused;
             }
         }
     }
@@ -137,6 +142,7 @@ bool lilac_engine_pipeline_loops(lilac_tile_module *module, const lilac_target *
             good = lilac_assign_memory_layouts(function, target, changed);
             lilac_tile_number(function);
         }
+        good = good && !p.refused;
         lilac_arena_destroy(p.arena);
     }
     return good;

@@ -261,10 +261,9 @@ static lilac_tile_op *enclose(producer *p) {
                 is_map(c.outside[i]) ? c.outside[i]->op->operands[0].value : c.outside[i];
         }
     }
-    const uint32_t warps = PRODUCER_WARPS, registers = PRODUCER_REGISTERS;
+    const uint32_t warps = PRODUCER_WARPS, registers = p->s->registers;
     lilac_tile_op *ws = lilac_tile_create_partitions(
-        module, count, operands, 1, &warps,
-        p->s->target->num_warps >= WARPS_WITH_REGISTERS ? &registers : NULL, p->top->location);
+        module, count, operands, 1, &warps, registers > 0 ? &registers : NULL, p->top->location);
     lilac_tile_insert_before(p->top, ws);
     lilac_tile_detach(p->top);
     lilac_tile_block *block = ws->regions[1]->first;

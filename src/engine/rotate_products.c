@@ -28,6 +28,7 @@
  * (block_demand.h). */
 #include "block_demand.h"
 #include "emit.h"
+#include "schedule.h"
 
 #include <lilac/tile_loops.h>
 
@@ -44,6 +45,7 @@ typedef struct rotation {
     lilac_tile_op **ops; /* in the order of the body */
     bool has_load;
     bool delays; /* delay_products can delay a product of the loop */
+    bool asked;  /* a request says that something is rotated */
     int64_t step;
 } rotation;
 
@@ -448,14 +450,14 @@ static bool carries_arithmetic(const rotation *r) {
 static bool rotate_product(rotation *r) {
     const lilac_tile_block *body = r->loop->regions[0]->first;
     for (const lilac_tile_op *op = body->first; op != NULL; op = op->next) {
-        r->delays |= lilac_engine_can_delay(r->loop, op);
+        r->delays |= !r->asked && lilac_engine_can_delay(r->loop, op);
     }
     lilac_tile_value *value = choose(r);
     if (value == NULL || !find_slice(r, value)) {
         return false;
     }
     /* operands are computed in pieces, between which registers are free again */
-    if (value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !pays(r, value)) {
+    if (value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !r->asked && !pays(r, value)) {
         return false;
     }
     if (!carries_arithmetic(r)) {
@@ -527,15 +529,20 @@ static bool visit_loop(rotation *r) {
     const lilac_tile_region *body = r->loop->regions[0];
     bool writes = false;
     if (body->first == NULL || body->first->next != NULL ||
-        !lilac_tile_constant(lilac_tile_step(r->loop), &r->step) || r->step <= 0) {
+        !lilac_tile_constant(lilac_tile_step(r->loop), &r->step) || r->step <= 0 ||
+        lilac_engine_is_asked(r->loop, LILAC_SCHEDULE_ROTATE, 0)) {
         return false;
     }
+    r->asked = lilac_engine_is_asked(r->loop, LILAC_SCHEDULE_ROTATE, 1);
     lilac_tile_walk(r->loop->regions[0], find_writes, &writes);
     if (writes) {
         return false;
     }
-    const bool rotated = rotate_product(r);
-    return rotate_narrow_loads(r) || rotated;
+    const bool product = rotate_product(r), loads = rotate_narrow_loads(r);
+    if (product || loads) {
+        lilac_engine_record(r->module, r->loop, LILAC_SCHEDULE_ROTATE, 1);
+    }
+    return product || loads;
 }
 
 static bool walk(rotation *outer, lilac_tile_region *region) {

@@ -30,6 +30,8 @@
  * of the loop. specialised_loops.c says which loops. */
 #include "specialise_warps.h"
 
+#include "schedule.h"
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static lilac_tile_value *i32(const lilac_emitter *e, int64_t value) {
@@ -203,8 +205,23 @@ static void enclose(const specialised *s, lilac_tile_op *ws) {
     lilac_tile_add_partition_results(s->module, ws, top->result_count, top->results);
 }
 
+/* The registers of the producer's threads, and what the loop's record has. */
+static void choose_registers(specialised *s) {
+    lilac_schedule asked;
+    lilac_engine_record(s->module, s->inner, LILAC_SCHEDULE_PRODUCER, 1);
+    if (s->target->num_warps < WARPS_WITH_REGISTERS) {
+        return;
+    }
+    s->registers = PRODUCER_REGISTERS;
+    if (lilac_engine_asked(&asked, s->inner) && asked.has[LILAC_SCHEDULE_REGISTERS]) {
+        s->registers = asked.values[LILAC_SCHEDULE_REGISTERS];
+    }
+    lilac_engine_record(s->module, s->inner, LILAC_SCHEDULE_REGISTERS, s->registers);
+}
+
 static void rewrite(consumer *c) {
     specialised *s = &c->s;
+    choose_registers(s);
     move_memory(c);
     lilac_tile_op *ws = lilac_specialise_producer(s);
     remove_copies(s, s->block);

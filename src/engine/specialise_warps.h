@@ -24,6 +24,7 @@ typedef struct specialised {
     lilac_tile_op *rings[SPECIALISED_RINGS]; /* allocations of the buffers that copies fill */
     uint32_t ring_count;
     uint32_t buffers;        /* of each ring */
+    uint32_t registers;      /* of the producer's threads; 0: as they begin */
     bool first_fills;        /* also the first copy to a buffer waits until it is released */
     lilac_tile_value *full;  /* mbarriers of the buffers: the copies are complete */
     lilac_tile_value *empty; /* mbarriers of the buffers: all warps have read them */

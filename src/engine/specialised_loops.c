@@ -16,9 +16,12 @@
  *     tt.warp_specialize, eight warps                                if one block is resident
  *     tt.warp_specialize, four warps                                 always: no registers are moved
  *
+ * A request (lilac/schedule.h) decides instead, where there is one.
+ *
  * Blocks of sixteen warps have too few registers for a thread when they begin.
  * bench/results/h200_warp_specialisation.json has the times of both kinds of kernels. */
 #include "block_demand.h"
+#include "schedule.h"
 #include "specialise_warps.h"
 
 enum { WARPGROUP = 4, REGISTER_STEP = 8 };
@@ -328,6 +331,9 @@ static bool pays(const consumer *c, uint64_t bytes) {
 
 bool lilac_specialise_survey(consumer *c) {
     specialised *s = &c->s;
+    if (lilac_engine_is_asked(s->inner, LILAC_SCHEDULE_PRODUCER, 0)) {
+        return false;
+    }
     if (s->target->num_warps % WARPGROUP != 0 || s->target->num_warps > WARPS_WITH_REGISTERS ||
         !find_surroundings(s) || !find_body(c) || !find_last_wait(c)) {
         return false;
@@ -338,6 +344,7 @@ bool lilac_specialise_survey(consumer *c) {
         }
     }
     const uint64_t bytes = memory_of(s);
-    return bytes <= s->target->arch->shared_bytes && pays(c, bytes) &&
+    const bool asked = lilac_engine_is_asked(s->inner, LILAC_SCHEDULE_PRODUCER, 1);
+    return bytes <= s->target->arch->shared_bytes && (asked || pays(c, bytes)) &&
            lilac_copy_slice_is_possible(s);
 }

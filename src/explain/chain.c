@@ -32,7 +32,8 @@ enum { ITERATIONS = 12, FILLING = 6, GROUPS = 32, WARPS = 4 /* with a scheduler 
 static const double L1 = 35, L2 = 300, IDLE_MEMORY = 1000, BUSY_MEMORY = 1400, BUSY_WARPS = 16;
 static const double COPY = 100; /* to shared memory, beyond those */
 static const double ARITHMETIC = 4.5, SPECIAL = 20, SHARED = 30, SHUFFLE = 24, VOTE = 14;
-static const double MATRIX = 33, WGMMA = 60, BARRIER = 28, FENCE = 250, CLUSTER_BARRIER = 224;
+static const double MATRIX = 33, WGMMA = EXPLAIN_WGMMA_LATENCY, BARRIER = 28, FENCE = 250,
+                    CLUSTER_BARRIER = 224;
 /* Bytes a clock that a multiprocessor receives at most; and of all of them, from L2 and from memory:
  * 13.4 and 4.6 TB/s at 1.92 GHz, close to what is fitted in predict.c. */
 static const double MOST_BYTES = 64, L2_BYTES = 7000, MEMORY_BYTES = 2400;
@@ -138,10 +139,14 @@ static double load_of(const lilac_explanation *e) {
     return load < 1 ? load : 1;
 }
 
-static double latency_of(const chain *c, const lilac_simt_instruction *i) {
+double explain_copy_latency(const lilac_explanation *e) {
+    return COPY + IDLE_MEMORY + load_of(e) * (BUSY_MEMORY - IDLE_MEMORY);
+}
+
+double explain_latency(const lilac_simt_instruction *i) {
     switch (explain_class_of(i)) {
     case LILAC_EXPLAIN_GLOBAL:
-        return i->result_count > 0 ? memory_clocks(c, i) : 0;
+        return i->result_count > 0 ? L2 : 0;
     case LILAC_EXPLAIN_SHARED:
         return SHARED;
     case LILAC_EXPLAIN_SHUFFLE:
@@ -155,6 +160,11 @@ static double latency_of(const chain *c, const lilac_simt_instruction *i) {
     }
 }
 
+static double latency_of(const chain *c, const lilac_simt_instruction *i) {
+    return explain_class_of(i) == LILAC_EXPLAIN_GLOBAL && i->result_count > 0 ? memory_clocks(c, i)
+                                                                              : explain_latency(i);
+}
+
 /* The units that execute an instruction with this number of issue slots, in this number of warps. */
 static void add_slots(double sum[UNITS], const lilac_explanation *e,
                       const lilac_simt_instruction *i, double slots, double warps) {
@@ -166,8 +176,7 @@ static void add_slots(double sum[UNITS], const lilac_explanation *e,
     }
 }
 
-/* Tensor cores of one warp, or warpgroup. */
-static double matrix_clocks(const lilac_simt_instruction *i) {
+double explain_matrix_clocks(const lilac_simt_instruction *i) {
     const lilac_simt_matrix_payload *m = &i->payload.matrix;
     if (i->code == LILAC_SIMT_OP_WGMMA) {
         return lilac_wgmma_cycles(m->n);
@@ -242,7 +251,7 @@ static double access_shared(chain *c, const lilac_simt_instruction *i, double st
 static void follow_groups(chain *c, const lilac_simt_instruction *i, double start) {
     switch (i->code) {
     case LILAC_SIMT_OP_WGMMA:
-        c->tensor = larger(start, c->tensor) + matrix_clocks(i) * c->shared;
+        c->tensor = larger(start, c->tensor) + explain_matrix_clocks(i) * c->shared;
         c->products.open = larger(c->products.open, c->tensor + WGMMA);
         break;
     case LILAC_SIMT_OP_WGMMA_COMMIT:
@@ -319,7 +328,7 @@ static void step(chain *c, const lilac_simt_instruction *i) {
         start = done = c->now; /* registers of wgmma are awaited by wgmma.wait */
     } else if (i->code == LILAC_SIMT_OP_MMA) {
         start = larger(start, c->tensor);
-        c->tensor = start + matrix_clocks(i) * c->shared;
+        c->tensor = start + explain_matrix_clocks(i) * c->shared;
         done = start + MATRIX;
     } else if (explain_class_of(i) == LILAC_EXPLAIN_SHARED) {
         done = access_shared(c, i, start);

@@ -201,6 +201,14 @@ enum { EXPLAIN_MULTIPROCESSORS = 132, EXPLAIN_L2_BYTES = 50 << 20 };
 void explain_find_chains(lilac_explanation *e);
 /* iterations.c: instructions of the longest sampled program over those of the mean one. */
 double explain_imbalance(const lilac_explanation *e);
+/* chain.c: clocks from an instruction to its use, where no access to global memory is; those of the
+ * tensor cores of one warp, or warpgroup; those from the end of a product to its use; of a copy. */
+double explain_latency(const lilac_simt_instruction *instruction);
+double explain_matrix_clocks(const lilac_simt_instruction *instruction);
+enum { EXPLAIN_WGMMA_LATENCY = 60 };
+double explain_copy_latency(const lilac_explanation *e);
+/* recurrence.c: clocks between iterations of a loop that `warps` execute, if all units were free. */
+double explain_recurrence(lilac_explanation *e, const lilac_simt_instruction *loop, double warps);
 /* timeline.c: iterations of a loop, by its index, between the start of a tensor copy and its use. */
 double explain_copies_ahead(lilac_explanation *e, uint32_t loop);
 /* iterations.c: instructions with bodies in a body. */

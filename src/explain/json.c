@@ -256,6 +256,7 @@ void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
     put_loops(out, e);
     put_timeline(out, e);
     put_segments(out, e);
+    explain_json_schedules(out, e);
     put_ptx(out, e);
     lilac_text_puts(out, ", \"budget\": ");
     explain_json_budget(out, e);

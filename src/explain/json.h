@@ -14,5 +14,7 @@ void explain_json_budget(lilac_text *out, const lilac_explanation *e);
 /* ", \"operations\": […]" (json_operations.c), ", \"advice\": […]" (advice.c) */
 void explain_json_operations(lilac_text *out, lilac_explanation *e);
 void explain_json_advice(lilac_text *out, lilac_explanation *e);
+/* ", \"schedules\": […]" (schedules.c) */
+void explain_json_schedules(lilac_text *out, lilac_explanation *e);
 
 #endif

@@ -299,6 +299,7 @@ bool lilac_explain_text(lilac_text *out, lilac_explanation *e, const lilac_expla
     }
     lilac_text_char(out, '\n');
     explain_budget_text(out, e);
+    explain_schedules_text(out, e);
     explain_advice_text(out, e);
     return true;
 }

@@ -16,5 +16,7 @@ uint32_t explain_line(const lilac_explanation *e, uint32_t file, uint32_t index)
 /* Variants that are predicted faster, if the options ask for them. (advice.c) */
 void explain_advice_text(lilac_text *out, lilac_explanation *e);
 void explain_budget_text(lilac_text *out, const lilac_explanation *e);
+/* The schedules of loops with products, and what bounds them. (schedules.c) */
+void explain_schedules_text(lilac_text *out, lilac_explanation *e);
 
 #endif

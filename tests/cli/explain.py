@@ -437,6 +437,69 @@ class Json(ExplainTest):
             self.assertTrue(e["operations"], path)
 
 
+class Schedules(ExplainTest):
+    def test_schedules(self):
+        words = ["--num-warps", "8", "--grid", "2048", *("--arg K=8192 --arg M=8192 --arg N=8192 --arg am=8192 --arg bk=8192 "
+                                                         "--arg cm=8192").split()]
+        facts = self.json("matmul_f16", *words)
+        schedule, = facts["schedules"]
+        units = {one["name"]: one["clocks"] for one in schedule["units"]}
+        # 128 × 256 × 64 at 2048 multiply-adds of f16 in a clock; both warpgroups read 64 rows of A and B for each 16 of k
+        self.assertEqual(units["tensor cores"], 128 * 256 * 64 / 2048)
+        self.assertEqual(units["operands of products"], 4 * 2 * (64 + 256) * 32 / 128)
+        self.assertEqual(schedule["schedule"], "products=in_flight,copies=last,distance=2,buffers=3")
+        # a product of a sum follows the one before at once
+        self.assertEqual(schedule["recurrences"], units["tensor cores"])
+        self.assertGreaterEqual(schedule["alone"], schedule["recurrences"])
+        self.assertGreaterEqual(schedule["interval"], max(units.values()))
+        waits = self.json("matmul_f16", *words, "--schedule", "products=wait")["schedules"][0]
+        self.assertGreater(waits["alone"], schedule["alone"])
+        self.assertEqual(waits["recurrences"], schedule["recurrences"])
+        self.assertEqual({one["name"]: one["clocks"] for one in waits["units"]}["tensor cores"], units["tensor cores"])
+        far = self.json("matmul_f16", *words, "--schedule", "distance=1")["schedules"][0]
+        self.assertEqual(far["copies"], 2 * schedule["copies"])
+        self.assertRegex(self.lilac(self.kernel("matmul_f16"), *words, "--schedule", "products=wait").stdout,
+                         r"\nschedule of the loop of line \d+: products=wait,")
+        self.assertEqual(self.json("softmax_float16_4096")["schedules"], [])
+
+    def test_recurrence_of_attention(self):
+        # the second product is added to a scaled sum: its clocks, its latency, a multiplication
+        schedule, = self.json("attention_f16_d64_full", "--num-warps", "8")["schedules"]
+        product = next(one["clocks"] for one in schedule["units"] if one["name"] == "tensor cores") / 2
+        self.assertGreater(schedule["recurrences"], product + 60)
+        self.assertLess(schedule["recurrences"], product + 100)
+
+    def test_search(self):
+        sizes = "M=128 N=256 K=192 am=192 bk=256 cm=256 a=random:f16:128x192 b=random:f16:192x256 c=empty:f16:128x256"
+        words = ["--num-warps", "8", "--grid", "1", "--search-schedules",
+                 *(word for size in sizes.split() for word in ("--arg", size))]
+        found = self.json("matmul_f16", *words)
+        self.assertTrue(found["exhaustive"] and found["simulated"])
+        times = [one["seconds"] for one in found["schedules"]]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(found["best_seconds"], times[0])
+        chosen, = (one for one in found["schedules"] if one["chosen"])
+        self.assertEqual(chosen["seconds"], found["chosen_seconds"])
+        requests = [one["requests"][0] for one in found["schedules"]]
+        self.assertEqual(len(set(requests)), len(requests))
+        # each is what it says, and has the time that the kernel with this request has
+        self.assertEqual(chosen["requests"], [self.json("matmul_f16", *words[:4], *words[5:])["schedules"][0]["schedule"]])
+        for one in found["schedules"][:4]:
+            facts = self.json("matmul_f16", *words[:4], *words[5:], "--schedule", one["requests"][0])
+            self.assertEqual(facts["schedules"][0]["schedule"], one["requests"][0])
+            self.assertAlmostEqual(facts["budget"]["seconds"] / one["seconds"], 1, places=4)
+        done = self.lilac(self.kernel("matmul_f16"), *words)
+        self.assertRegex(done.stdout, r"all that are possible; \d+ requests were refused; all give the same results")
+        self.assertIn("\n* ", done.stdout)
+        self.assertFalse(self.json("matmul_f16", *words[:-6])["simulated"])  # without buffers
+
+    def test_search_is_refused(self):
+        done = self.lilac(self.kernel(), "--grid", "1", "--search-schedules", status=REFUSED)
+        self.assertIn("no pipelined loop with matrix products", done.stderr)
+        for words in ([], ["--grid", "1", "--advice"], ["--grid", "1", "--schedule", "distance=2"]):
+            self.lilac(self.kernel(), "--search-schedules", *words, status=USAGE)
+
+
 class Refusals(ExplainTest):
     def test_line_without_operations(self):
         done = self.lilac(self.kernel(), "--why", "3", status=REFUSED)

@@ -1,9 +1,12 @@
 /* pipeline_loops with products by wgmma: loops with one sum, a chain of products, two sums, and sums
  * that must wait, of floats and integers, compute what they state on the simulator, for every trip
  * count and number of stages, and it reports nothing. The conditions for products in flight hold where
- * the text of the kernel says so. Mutations of waits and buffers are found. */
+ * the text of the kernel says so. So do they with every schedule that is asked for, which is refused
+ * exactly where the loop has too few buffers or iterations, or no such products. Mutations of waits
+ * and buffers are found. */
 #include "support/lower_harness.h"
 
+#include <lilac/schedule.h>
 #include <lilac/tile_loops.h>
 
 enum { ROWS = 64, COLUMNS = 32, PITCH = 1024, CASES = 160, MOST_ITERATIONS = 6 };
@@ -17,6 +20,7 @@ typedef struct product_case {
     bool masked;
     int32_t iterations;
     uint32_t stages;
+    const lilac_schedule *asked; /* NULL: no request */
 } product_case;
 
 static int32_t inner_of(const product_case *c) {
@@ -248,7 +252,7 @@ typedef void (*mutation)(lilac_tile_op *loop);
 typedef struct pass_run {
     const product_case *c;
     mutation mutate;
-    bool changed;
+    bool changed, refused;
     uint32_t in_flight, fences;
     bool last; /* copies start behind products that wait, to the buffers that they read */
     lilac_tile_op *loop;
@@ -263,15 +267,40 @@ static void look_at(void *data, lilac_tile_op *op) {
     run->last |= lilac_tile_find_integer(&op->attributes, "lilac.last", 0) != 0;
 }
 
+/* Asks for the schedule of the case; afterwards the record of a pipelined loop has it. */
+static void ask(lilac_tile_module *module, const product_case *c) {
+    lilac_text text;
+    lilac_text_init(&text);
+    lilac_schedule_print(&text, c->asked);
+    assert_true(lilac_schedule_ask(module, 0, lilac_text_get(&text)));
+    lilac_text_clear(&text);
+}
+
+static void check_record(const pass_run *run) {
+    lilac_schedule record;
+    if (run->c->asked == NULL || !run->changed) {
+        return;
+    }
+    assert_true(lilac_schedule_of(&record, run->loop));
+    for (uint32_t k = 0; k < LILAC_SCHEDULE_KEYS; k++) {
+        assert_true(!run->c->asked->has[k] || record.values[k] == run->c->asked->values[k]);
+    }
+}
+
 static void run_pass(lilac_tile_module *module, const void *data) {
     pass_run *run = *(pass_run *const *)data;
     const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, run->c->stages, false};
-    assert_true(lilac_engine_pipeline_loops(module, &target, &run->changed));
+    if (run->c->asked != NULL) {
+        ask(module, run->c);
+    }
+    run->refused = !lilac_engine_pipeline_loops(module, &target, &run->changed);
+    assert_true(!run->refused || run->c->asked != NULL);
     if (!lilac_tile_verify(module, true)) {
         print_diagnostics(module->context);
         fail_msg("the module does not verify after the pass");
     }
     lilac_tile_walk(module->functions->body, look_at, run);
+    check_record(run);
     if (run->mutate != NULL) {
         run->mutate(run->loop);
         return;
@@ -337,7 +366,7 @@ static bool try_case(const product_case *c, const inputs *in, pass_run *run) {
         fail_msg("the kernel was refused");
     }
     const bool good = execute(&h, c, in);
-    if (!good && run->mutate == NULL) {
+    if (!good && run->mutate == NULL && !run->refused) {
         print_message("%s\n", lilac_text_get(&text));
         print_diagnostics(h.context);
     }
@@ -400,6 +429,68 @@ static void copies_start_last(void **state) {
     }
 }
 
+/* ---- requests ---------------------------------------------------------------------------------- */
+
+/* Any schedule of the keys that pipeline_loops carries out, possible or not. */
+static lilac_schedule random_schedule(lilac_random *random) {
+    lilac_schedule s = {.has = {false}};
+    const uint32_t distance = 1 + (uint32_t)lilac_random_below(random, 4);
+    lilac_schedule_add(&s, LILAC_SCHEDULE_PRODUCTS, (uint32_t)lilac_random_below(random, 4));
+    lilac_schedule_add(&s, LILAC_SCHEDULE_COPIES, (uint32_t)lilac_random_below(random, 3));
+    lilac_schedule_add(&s, LILAC_SCHEDULE_DISTANCE, distance);
+    lilac_schedule_add(&s, LILAC_SCHEDULE_BUFFERS,
+                       distance + (uint32_t)lilac_random_below(random, 4));
+    return s;
+}
+
+/* What include/lilac/schedule.h and pipeline/requested.c say of a pipelined loop. */
+static bool is_possible(const product_case *c) {
+    const uint32_t *asked = c->asked->values, copies = asked[LILAC_SCHEDULE_COPIES];
+    const uint32_t more = asked[LILAC_SCHEDULE_BUFFERS] - asked[LILAC_SCHEDULE_DISTANCE];
+    if (c->known && asked[LILAC_SCHEDULE_DISTANCE] >= (uint32_t)c->iterations) {
+        return false;
+    }
+    switch (asked[LILAC_SCHEDULE_PRODUCTS]) {
+    case LILAC_PRODUCTS_IN_FLIGHT:
+        return c->form < SCALED && copies != LILAC_COPIES_BEHIND &&
+               more >= (copies == LILAC_COPIES_LAST ? 1 : 2);
+    case LILAC_PRODUCTS_DELAY:
+        return false;
+    default:
+        return more >= (copies == LILAC_COPIES_LAST && asked[LILAC_SCHEDULE_DISTANCE] > 1 ? 0 : 1);
+    }
+}
+
+static void random_schedules(void **state) {
+    (void)state;
+    static inputs in;
+    lilac_random random;
+    uint32_t possible = 0;
+    lilac_random_seed(&random, 17);
+    fill(&in, &random);
+    for (uint32_t n = 0; n < CASES; n++) {
+        const lilac_schedule asked = random_schedule(&random);
+        const product_case c = {.form = (sum_form)(n % SUM_FORMS),
+                                .integers = lilac_random_below(&random, 2) == 0,
+                                .known = lilac_random_below(&random, 3) == 0,
+                                .masked = lilac_random_below(&random, 2) == 0,
+                                .iterations =
+                                    (int32_t)lilac_random_below(&random, MOST_ITERATIONS + 1),
+                                .stages = 1 + (uint32_t)lilac_random_below(&random, 5),
+                                .asked = &asked};
+        const bool pipelined = !c.known || c.iterations > 1;
+        pass_run run = {.mutate = NULL};
+        const bool right = try_case(&c, &in, &run);
+        assert_int_equal(run.refused, pipelined && !is_possible(&c));
+        assert_int_equal(run.changed, pipelined && !run.refused);
+        if (!run.refused && !right) {
+            fail_msg("case %u is wrong", n);
+        }
+        possible += run.changed;
+    }
+    assert_true(possible > CASES / 8);
+}
+
 /* ---- mutations --------------------------------------------------------------------------------- */
 
 static lilac_tile_op *find_from(lilac_tile_op *op, lilac_tile_opcode code, uint32_t number) {
@@ -448,10 +539,41 @@ static void copy_too_early(lilac_tile_op *loop) {
     }
 }
 
+static const mutation mutations[] = {drop_wait_in_loop, drop_wait_behind_loop, wait_for_one_less,
+                                     drop_wait_for_copies, copy_too_early};
+
+/* Also with copies in front of the products, and with those distances that no number of stages has
+ * here. With one buffer less the request is refused (random_schedules). */
+static void mutations_of_requests_are_found(void **state) {
+    (void)state;
+    static inputs in;
+    lilac_random random;
+    lilac_random_seed(&random, 18);
+    fill(&in, &random);
+    for (uint32_t n = 0; n < 8; n++) {
+        const uint32_t distance = 1 + n % 4,
+                       copies = n < 4 ? LILAC_COPIES_FIRST : LILAC_COPIES_LAST;
+        lilac_schedule asked = {.has = {false}};
+        lilac_schedule_add(&asked, LILAC_SCHEDULE_PRODUCTS, LILAC_PRODUCTS_IN_FLIGHT);
+        lilac_schedule_add(&asked, LILAC_SCHEDULE_COPIES, copies);
+        lilac_schedule_add(&asked, LILAC_SCHEDULE_DISTANCE, distance);
+        lilac_schedule_add(&asked, LILAC_SCHEDULE_BUFFERS,
+                           distance + (copies == LILAC_COPIES_FIRST ? 2 : 1));
+        const product_case c = {.form = ONE, .iterations = 6, .stages = 3, .asked = &asked};
+        pass_run run = {.mutate = NULL};
+        assert_true(try_case(&c, &in, &run));
+        assert_int_equal(run.in_flight, 1);
+        for (uint32_t i = 0; i < sizeof mutations / sizeof *mutations; i++) {
+            run = (pass_run){.mutate = mutations[i]};
+            if (try_case(&c, &in, &run)) {
+                fail_msg("mutation %u of request %u is not found", i, n);
+            }
+        }
+    }
+}
+
 static void mutations_are_found(void **state) {
     (void)state;
-    static const mutation mutations[] = {drop_wait_in_loop, drop_wait_behind_loop,
-                                         wait_for_one_less, drop_wait_for_copies, copy_too_early};
     static inputs in;
     lilac_random random;
     lilac_random_seed(&random, 16);
@@ -473,8 +595,9 @@ static void mutations_are_found(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_products),
-                                       cmocka_unit_test(copies_start_last),
-                                       cmocka_unit_test(mutations_are_found)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_products), cmocka_unit_test(copies_start_last),
+        cmocka_unit_test(random_schedules), cmocka_unit_test(mutations_are_found),
+        cmocka_unit_test(mutations_of_requests_are_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ class Kernel(descriptors.Kernel):
         self.bn = source.choice([n for n in (16, 32, 64, 128) if n >= least])
         self.bk = source.choice([64, 128]) // descriptors.BYTES[self.kind]
         self.stages = source.choice([2, 2, 3, 4])
-        self.iterations = source.choice([0, 1, 2, 3, 5])
+        self.iterations = source.choice([0, 1, 2, 3, 5, 12])
         if whole:
             self.kind, self.sum, self.transposed, self.vector = "f16", "f32", True, 8
             self.bn, self.bk, self.stages, self.iterations, least = 256, 64, 3, source.choice([1, 2, 4]), 256
@@ -228,12 +228,13 @@ def examine(lilac, kernel, folder):
     return why, tile, specialised
 
 
-def is_mutated(kernel):
+def is_mutated(kernel, tile):
     """Has the kernel several tiles of a program, or delayed products, and more iterations than buffers,
     in one tile than twice as many?"""
+    buffers = max(int(number) for number in re.findall(r'lilac.schedule = "[^"]*buffers=(\d+)', tile))
     tiles = math.prod(kernel.grid()) if kernel.form == "delayed" else math.prod(descriptors.Kernel.grid(kernel))
     return (kernel.form == "delayed" or kernel.programs and tiles > kernel.programs) and \
-        kernel.end() > kernel.bk * (2 * kernel.stages + 4 if kernel.form == "delayed" else kernel.stages)
+        kernel.end() > kernel.bk * (2 * buffers if kernel.form == "delayed" else buffers)
 
 
 def main():
@@ -250,7 +251,7 @@ def main():
                 print("%s: %s" % (kernel, why))
                 failures.append(str(kernel))
             count += 1
-            for mutation in MUTATIONS if not why and specialised and is_mutated(kernel) else ():
+            for mutation in MUTATIONS if not why and specialised and is_mutated(kernel, tile) else ():
                 text = mutate(tile, mutation)
                 if text is None or (form, mutation[0]) in mutated:
                     continue

@@ -89,6 +89,7 @@ typedef struct target_options {
     const char *target;                       /* NULL: absent */
     uint32_t num_warps, num_stages, num_ctas; /* or OPTION_NOT_GIVEN */
     bool launch_maps;
+    string_list schedules;
 } target_options;
 
 #define OPTION_NOT_GIVEN UINT32_MAX
@@ -105,10 +106,15 @@ typedef struct target_options {
     {"--num-ctas", NULL, OPTION_NUMBER, &(to).num_ctas, "N",                                       \
      "blocks of a cluster: what the module is for, or else 1"},                                    \
     {"--launch-maps", NULL, OPTION_FLAG, &(to).launch_maps, NULL,                                  \
-     "let the kernel have tensor maps that its launcher makes"}
+     "let the kernel have tensor maps that its launcher makes"},                                    \
+    {"--schedule", NULL, OPTION_TEXTS, &(to).schedules, "KEY=VALUE,…",                             \
+     "the schedule of the loops with matrix products, or of number\n"                              \
+     "N of them, as N:distance=2,copies=last; \"lilac explain\"\n"                                 \
+     "prints schedules. What is not given is as usual"}
 /* clang-format on */
 
 void target_options_init(target_options *target);
+void target_options_clear(target_options *target);
 /* Print the output of --list-devices and --list-passes; return the exit status. */
 int list_devices(void);
 int list_passes(void);

@@ -303,6 +303,7 @@ static int compile_run(const subcommand *command, int argc, char **argv) {
         status = compile_request(command, &request);
     }
     strings_clear(&request.operands);
+    target_options_clear(&request.target);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* lilac explain: what became of each line of a kernel, why, and at what cost. */
 #include "explain_texts.h"
 #include "launch.h"
+#include "search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@ typedef struct explain_job {
     target_options target;
     const char *grid, *kernel, *why;
     uint32_t registers;
-    bool json, advice;
+    bool json, advice, searches;
     uint32_t line;
     lilac_explain_options options;
     lilac_explain_argument *known;
@@ -231,6 +232,34 @@ static int explain_changes(const subcommand *command, const explain_job *job,
     return status;
 }
 
+/* ---- schedules ----------------------------------------------------------------------------- */
+
+static int search_file(const explain_job *job) {
+    const launch_request launch = {.operands = job->operands,
+                                   .arguments = job->arguments,
+                                   .target = job->target,
+                                   .grid = job->grid,
+                                   .kernel = job->kernel};
+    const search_request request = {.launch = &launch, .options = &job->options, .json = job->json};
+    return search_schedules(&request);
+}
+
+/* -1, or STATUS_USAGE. */
+static int check_search(const subcommand *command, const explain_job *job) {
+    if (!job->searches) {
+        return -1;
+    }
+    if (job->grid == NULL) {
+        return usage_error(command,
+                           "--search-schedules compares predicted times: --grid is needed");
+    }
+    return job->why != NULL || job->advice || job->changes.count > 0 ||
+                   job->target.schedules.count > 0 || job->registers != 0
+               ? usage_error(command, "--search-schedules is not for --why, --what-if, --advice, "
+                                      "--registers or --schedule")
+               : -1;
+}
+
 static int explain_file(const subcommand *command, explain_job *job) {
     lilac_context *context = lilac_context_create();
     const uint32_t source = source_read(context, job->operands.list[0]);
@@ -286,7 +315,10 @@ static int explain_request(const subcommand *command, explain_job *job) {
         status = read_trip_counts(command, job);
     }
     if (status < 0) {
-        status = explain_file(command, job);
+        status = check_search(command, job);
+    }
+    if (status < 0) {
+        status = job->searches ? search_file(job) : explain_file(command, job);
     }
     clear_arguments(job);
     return status;
@@ -320,6 +352,11 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
          "compile variants (warps, stages, parameters that are\n"
          "multiples of 16) and print those that are predicted\n"
          "faster for the launch"},
+        {"--search-schedules", NULL, OPTION_FLAG, &job.searches, NULL,
+         "compile all schedules that the loops with matrix products\n"
+         "can have, and print the ten that are predicted fastest for\n"
+         "the launch beside the one that is chosen. A small launch\n"
+         "whose buffers are given is also run on the simulator"},
         {"--registers", NULL, OPTION_NUMBER, &job.registers, "N",
          "registers of a thread, from the assembler; estimated\notherwise"},
         {"--kernel", NULL, OPTION_TEXT, &job.kernel, "NAME",
@@ -333,6 +370,7 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
         status = explain_request(command, &job);
     }
     strings_clear(&job.operands);
+    target_options_clear(&job.target);
     strings_clear(&job.arguments);
     strings_clear(&job.changes);
     strings_clear(&job.trip_counts);
@@ -341,14 +379,16 @@ static int explain_run(const subcommand *command, int argc, char **argv) {
 
 const subcommand explain_command = {
     .name = "explain",
-    .usage = "FILE [--why LINE] [--what-if CHANGE] [--grid X[,Y[,Z]]] [--arg NAME=VALUE…] …",
+    .usage = "FILE [--why LINE] [--what-if CHANGE] [--search-schedules] [--grid X[,Y[,Z]]] "
+             "[--arg NAME=VALUE…] …",
     .summary = "what became of each line of a kernel, why, and at what cost",
     .help =
         "Compiles a kernel in TTIR or TTGIR and prints its source. Under each line is what it\n"
         "became: accesses to memory with their widths, sectors and replication, conversions with\n"
         "the operations that ask for the two layouts, reductions, matrix products, copies and\n"
         "waits. Then what a block uses: bytes, wavefronts, issue slots, registers, occupancy, and\n"
-        "which unit bounds it. The lines are those of the user's program if the file's locations\n"
+        "which unit bounds it; and the schedules of loops with matrix products. The lines are "
+        "those of the user's program if the file's locations\n"
         "name it and it is on this machine, else those of FILE. FILE may be - for standard "
         "input.\n",
     .run = explain_run,

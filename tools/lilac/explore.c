@@ -242,6 +242,7 @@ static int explore_run(const subcommand *command, int argc, char **argv) {
                      : explore(&job, &options);
     }
     strings_clear(&job.operands);
+    target_options_clear(&job.target);
     return status;
 }
 

@@ -32,6 +32,7 @@ int launch_request_check(const subcommand *command, launch_request *request, lil
 
 void launch_request_clear(launch_request *request) {
     strings_clear(&request->operands);
+    target_options_clear(&request->target);
     strings_clear(&request->arguments);
     strings_clear(&request->buffers);
 }

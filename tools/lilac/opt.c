@@ -124,6 +124,7 @@ static int opt_run(const subcommand *command, int argc, char **argv) {
         status = opt_request(command, &job);
     }
     strings_clear(&job.operands);
+    target_options_clear(&job.target);
     return status;
 }
 

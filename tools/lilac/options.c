@@ -283,6 +283,10 @@ void target_options_init(target_options *target) {
                                .num_ctas = OPTION_NOT_GIVEN};
 }
 
+void target_options_clear(target_options *target) {
+    strings_clear(&target->schedules);
+}
+
 static bool is_power_of_two(uint32_t value) {
     return value != 0 && (value & (value - 1)) == 0;
 }
@@ -326,5 +330,7 @@ int target_options_apply(const subcommand *command, const target_options *target
     options->target =
         (lilac_target){arch, warps ? target->num_warps : 0, ctas ? target->num_ctas : 0,
                        target->num_stages, target->launch_maps};
+    options->schedules = target->schedules.list;
+    options->schedule_count = target->schedules.count;
     return -1;
 }

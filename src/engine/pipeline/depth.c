@@ -95,11 +95,12 @@ typedef struct demand {
     uint64_t other_bytes; /* allocations that are not rings */
     uint64_t
         box_bytes; /* the largest block of a tensor copy without a ring; one is there at a time */
-    uint64_t store_bytes; /* of blocks that tensor copies store in loops */
-    uint32_t words;       /* live registers of a thread that hold tensors */
-    uint32_t sums;        /* and those of the accumulators of the loop's products */
-    uint64_t clocks;      /* of the products of an iteration */
-    uint64_t computed;    /* words of a thread that an iteration's other arithmetic computes */
+    uint64_t store_bytes;  /* of blocks that tensor copies store in loops */
+    uint64_t result_bytes; /* of the accumulators, which may be exchanged beside rings that stay */
+    uint32_t words;        /* live registers of a thread that hold tensors */
+    uint32_t sums;         /* and those of the accumulators of the loop's products */
+    uint64_t clocks;       /* of the products of an iteration */
+    uint64_t computed;     /* words of a thread that an iteration's other arithmetic computes */
     bool exchanges;
     bool multiplies; /* by mma */
     bool computes;   /* other arithmetic than products */
@@ -218,11 +219,19 @@ static uint64_t resident(const demand *d, uint64_t slot_bytes, uint32_t buffers)
     return blocks > 0 && !d->persistent ? blocks : 1;
 }
 
-static bool set(pipeline *p, uint32_t distance, uint32_t buffers, bool copies_last) {
+static bool set(pipeline *p, uint32_t distance, uint32_t buffers, uint32_t copies) {
     p->distance = distance;
     p->buffers = buffers;
-    p->copies_last = copies_last;
+    p->copies = copies;
     return true;
+}
+
+lilac_tile_op *lilac_pipeline_first_product(const pipeline *p) {
+    lilac_tile_op *op = p->loop->regions[0]->first->first;
+    while (op != NULL && op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+        op = op->next;
+    }
+    return op;
 }
 
 /* The product of an iteration's prices in a full and in a small grid, in sixteenths of clocks
@@ -254,12 +263,13 @@ static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, 
         return choose_in_flight(p, d, slot_bytes, distance);
     }
     if (best == 0 || p->multicasts) {
-        return best > 0 && set(p, best, best + more, true);
+        return best > 0 && set(p, best, best + more, LILAC_COPIES_LAST);
     }
     const uint64_t blocks = resident(d, slot_bytes, best + 1);
     const bool first =
         !d->persistent && !hides(d, blocks, best) && resident(d, slot_bytes, best + 2) == blocks;
-    return set(p, best, best + (first ? 2 : 1), !first);
+    return first ? set(p, best, best + 2, LILAC_COPIES_FIRST)
+                 : set(p, best, best + 1, LILAC_COPIES_LAST);
 }
 
 /* The largest distance of at most this one with `more` buffers than it for which they cost no
@@ -286,8 +296,9 @@ static bool choose_delayed(pipeline *p, const demand *d, uint64_t slot_bytes, ui
     const uint32_t plain = delayed_distance(d, slot_bytes, distance, 2);
     const uint32_t late = p->can_be_late ? delayed_distance(d, slot_bytes, distance, 1) : 0;
     p->late = late > plain;
+    const uint32_t copies = p->box_count == 0 ? LILAC_COPIES_BEHIND : LILAC_COPIES_FIRST;
     return max_u32(plain, late) > 0 &&
-           (p->late ? set(p, late, late + 1, false) : set(p, plain, plain + 2, false));
+           (p->late ? set(p, late, late + 1, copies) : set(p, plain, plain + 2, copies));
 }
 
 /* Registers of a thread for the addresses of its copies of an iteration. */
@@ -354,16 +365,48 @@ static bool last_pays(const demand *d, uint64_t slot_bytes, uint32_t distance) {
            resident(&with, slot_bytes, distance + 1) * late * late;
 }
 
+/* Is an operand of the product memory that the threads write in the body? Then a barrier of the block
+ * is in front of it. */
+static bool reads_stored_memory(const pipeline *p, const lilac_tile_op *product) {
+    bool stored = false;
+    for (uint32_t i = 0; i < 2; i++) {
+        const lilac_tile_op *made = product->operands[i].value->op;
+        stored |= made != NULL && made->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC &&
+                  made->operand_count > 0 && made->parent == p->loop->regions[0]->first &&
+                  lilac_pipeline_load_of_alloc(p, made) == NULL;
+    }
+    return stored;
+}
+
+/* Is there a barrier of the block in an iteration up to the product, behind which no warp reads the
+ * buffer of the iteration before? The wait for copies by threads is one. */
+bool lilac_pipeline_begins_with_barrier(const pipeline *p, const lilac_tile_op *product) {
+    return p->box_count < p->load_count || reads_stored_memory(p, product);
+}
+
+/* Do the copies start behind the first product, if the iteration waits for it? That costs tensor
+ * copies a barrier where the iteration has none. */
+static bool follow_product(const pipeline *p, const lilac_tile_op *product, bool few_registers,
+                           bool boxes_follow) {
+    return p->box_count == 0 ||
+           (!p->delays &&
+            ((lilac_pipeline_begins_with_barrier(p, product) && !few_registers) ||
+             (boxes_follow && lilac_tile_is_tensor(product->operands[0].value->type))));
+}
+
 /* Nothing is in flight. */
 static bool choose_waiting(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
     const uint64_t blocks = resident(d, slot_bytes, distance + 1);
     if (distance > 1 && last_pays(d, slot_bytes, distance)) {
-        return set(p, distance, distance, true);
+        return set(p, distance, distance, LILAC_COPIES_LAST);
     }
-    p->boxes_follow = d->computes && hides(d, blocks, distance);
-    p->few_registers =
+    const bool few_registers =
         d->words + LILAC_ENGINE_FREE_REGISTERS + copy_registers(p) > LILAC_MOST_REGISTERS;
-    return blocks > 0 && set(p, distance, distance + 1, false);
+    const lilac_tile_op *first = lilac_pipeline_first_product(p);
+    const bool follow = first != NULL && follow_product(p, first, few_registers,
+                                                        d->computes && hides(d, blocks, distance));
+    return blocks > 0 &&
+           set(p, distance, distance + 1, follow ? LILAC_COPIES_BEHIND : LILAC_COPIES_FIRST);
 }
 
 static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
@@ -378,9 +421,11 @@ static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t d
  * does not wait for its copies. */
 static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes) {
     const uint64_t blocks = resident(d, slot_bytes, p->buffers);
+    demand with = *d;
+    with.other_bytes += d->result_bytes;
     while (p->distance < MOST_DISTANCE && (d->clocks + WAIT) * p->distance < COPY_LATENCY &&
            !(p->trip_count_known && p->distance >= p->trip_count - 1) &&
-           resident(d, slot_bytes, p->buffers + 1) == blocks) {
+           resident(&with, slot_bytes, p->buffers + 1) == blocks) {
         p->distance++;
         p->buffers++;
     }
@@ -398,28 +443,54 @@ static uint32_t search(pipeline *p, const demand *d, uint64_t slot_bytes, uint64
     return distance > 0 ? p->distance : 0;
 }
 
+/* As `search`, with memory for blocks that tensor copies store if that leaves two iterations. */
+static bool search_with_stores(pipeline *p, demand *d, uint64_t slot_bytes, uint64_t distance) {
+    if (d->store_bytes > 0) {
+        const bool delays = p->delays, multicasts = p->multicasts;
+        d->other_bytes += d->store_bytes;
+        const bool enough = search(p, d, slot_bytes, distance) >= min_u64(distance, 2);
+        d->other_bytes -= d->store_bytes;
+        if (enough) {
+            return distance > 0;
+        }
+        p->delays = delays;
+        p->multicasts = multicasts;
+    }
+    const uint32_t threads = p->target->num_warps * p->target->arch->warp_size;
+    d->result_bytes = d->persistent ? (uint64_t)d->sums * threads * sizeof(uint32_t) : 0;
+    return search(p, d, slot_bytes, distance) > 0;
+}
+
+/* The bytes that all rings may have. */
+static uint64_t ring_bytes(const demand *d) {
+    const uint64_t all = d->p->target->arch->shared_bytes, reserve = d->exchanges ? all / 16 : 0,
+                   other = d->other_bytes + d->box_bytes + reserve;
+    return other < all ? all - other : 0;
+}
+
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     demand d = {.p = p,
                 .words = lilac_engine_live_words(p->function, p->loop),
                 .persistent = lilac_engine_is_persistent(p->loop)};
     uint64_t slot_bytes = 0, distance = stages - 1;
+    lilac_schedule asked;
+    const bool requested =
+        lilac_engine_asked(&asked, p->loop) && lilac_pipeline_is_requested(&asked);
+    if (requested && !lilac_pipeline_request_products(p, &asked)) {
+        return false;
+    }
     for (uint32_t i = 0; i < p->load_count; i++) {
         slot_bytes += p->loads[i].bytes;
     }
     lilac_tile_walk(p->function->body, add_operation, &d);
-    lilac_pipeline_find_shares(p, d.clocks);
+    const bool shares = lilac_pipeline_find_shares(p, d.clocks);
     if (p->trip_count_known && distance > p->trip_count - 1) {
         distance = p->trip_count - 1;
     }
-    if (d.store_bytes > 0) {
-        const bool delays = p->delays, multicasts = p->multicasts;
-        d.other_bytes += d.store_bytes;
-        if (search(p, &d, slot_bytes, distance) >= min_u64(distance, 2)) {
-            return distance > 0;
-        }
-        d.other_bytes -= d.store_bytes;
-        p->delays = delays;
-        p->multicasts = multicasts;
+    const bool found = search_with_stores(p, &d, slot_bytes, distance);
+    if (requested && !found) { /* the smallest, with the memory that the request has */
+        (void)set(p, 1, 1, p->in_flight ? LILAC_COPIES_LAST : LILAC_COPIES_FIRST);
     }
-    return search(p, &d, slot_bytes, distance) > 0;
+    return requested ? lilac_pipeline_request_depth(p, &asked, slot_bytes, ring_bytes(&d), shares)
+                     : found;
 }

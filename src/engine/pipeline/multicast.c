@@ -74,12 +74,12 @@ static const lilac_tile_type *share(const pipeline *p, const lilac_tile_type *de
                                                          sizes, block->layout));
 }
 
-void lilac_pipeline_find_shares(pipeline *p, uint64_t clocks) {
+bool lilac_pipeline_find_shares(pipeline *p, uint64_t clocks) {
     uint64_t filled = 0, fetched = 0;
     bool any = false;
     p->multicasts = false;
     if (p->target->num_ctas == 1 || !p->in_flight || p->box_count < p->load_count) {
-        return;
+        return false;
     }
     for (uint32_t i = 0; i < p->load_count; i++) {
         pipeline_load *load = &p->loads[i];
@@ -92,6 +92,7 @@ void lilac_pipeline_find_shares(pipeline *p, uint64_t clocks) {
     }
     p->multicasts =
         any && max_u64(clocks + HANDSHAKE, fetched / L2_BYTES) < max_u64(clocks, filled / L2_BYTES);
+    return any;
 }
 
 void lilac_pipeline_divide_shares(const pipeline *p) {

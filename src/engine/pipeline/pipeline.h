@@ -4,6 +4,7 @@
  *   products.c       the matrix products that stay in flight over the back edge
  *   multicast.c      parts of operands that several blocks of a cluster need
  *   depth.c          the number of buffers
+ *   requested.c      the number of buffers where the loop has a request (lilac/schedule.h)
  *   early_loads.c    loads of addresses, before the iteration of the copies
  *   rings.c          the rewriting: rings, copies ahead, waits
  *   replace_loads.c  the results of loads become buffers
@@ -15,6 +16,7 @@
 
 #include "boxes.h"
 #include "internal.h"
+#include "schedule.h"
 
 #include <lilac/tile_loops.h>
 
@@ -76,10 +78,9 @@ typedef struct pipeline {
     bool
         copies_ordered; /* the barrier in front of the first product orders them behind all reads of the
                             buffers that they fill */
-    bool copies_last;   /* copies start behind the products */
-    bool boxes_follow;  /* tensor copies start behind a first product of computed operands */
-    bool few_registers; /* the addresses of copies that start behind a product would be spilled */
-    bool guarded;       /* the loop is in a conditional that skips it if it has no iteration */
+    uint32_t copies; /* where an iteration starts them: LILAC_COPIES_FIRST, … */
+    bool guarded;    /* the loop is in a conditional that skips it if it has no iteration */
+    bool refused;    /* its request is not possible, which a diagnostic says */
 } pipeline;
 
 /* What the rewriting of a loop shares. */
@@ -123,8 +124,9 @@ void lilac_pipeline_guard(pipeline *p);
 lilac_tile_op *lilac_pipeline_start_products(pipeline *p);
 
 /* multicast.c */
-/* Sets `multicasts`, and which loads have shares. `clocks`: of the products of an iteration. */
-void lilac_pipeline_find_shares(pipeline *p, uint64_t clocks);
+/* Sets `multicasts`, and which loads have shares. `clocks`: of the products of an iteration. True:
+ * there are shares, whether that pays or not. */
+bool lilac_pipeline_find_shares(pipeline *p, uint64_t clocks);
 /* Makes the blocks of descriptors so small that each share has whole ones. */
 void lilac_pipeline_divide_shares(const pipeline *p);
 /* In front of the loop, behind the rings' mbarriers. */
@@ -139,8 +141,24 @@ void lilac_pipeline_mark_copy(const pipeline *p, const pipeline_load *load, lila
 void lilac_pipeline_remove_empty_barriers(const pipeline *p, lilac_tile_op *place);
 
 /* depth.c */
-/* Sets the distance, the number of buffers and the place of the copies. False: no ring fits. */
+/* Sets the distance, the number of buffers and the place of the copies, as the loop's request says
+ * where it has one. False: no ring fits, or the request is refused. */
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages);
+/* The first wgmma of the body; NULL: there is none. */
+lilac_tile_op *lilac_pipeline_first_product(const pipeline *p);
+/* Is there a barrier of the block in an iteration up to the product, behind which no warp reads the
+ * buffer of the iteration before? */
+bool lilac_pipeline_begins_with_barrier(const pipeline *p, const lilac_tile_op *product);
+
+/* requested.c */
+/* Has the request a key that pipeline_loops carries out? */
+bool lilac_pipeline_is_requested(const lilac_schedule *asked);
+/* Sets the products that stay in flight, and those that are delayed, as requested. False: refused. */
+bool lilac_pipeline_request_products(pipeline *p, const lilac_schedule *asked);
+/* Sets the rest, where `p` has what depth.c chooses. `bytes`: of one buffer of all rings; `most`:
+ * what all of them may have; `shares`: a multicast is possible. False: refused. */
+bool lilac_pipeline_request_depth(pipeline *p, const lilac_schedule *asked, uint64_t bytes,
+                                  uint64_t most, bool shares);
 
 /* early_loads.c */
 /* Finds the loads that can be executed one iteration before the copies that need them. */

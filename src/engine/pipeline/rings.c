@@ -211,7 +211,7 @@ static void start_copies(rewriting *r, group *g, lilac_tile_value *exists, lilac
                          lilac_tile_op *place) {
     const pipeline *p = r->p;
     const lilac_tile_type *token = lilac_tile_token(p->module);
-    if (p->box_count > 0 && !p->copies_last) {
+    if (p->box_count > 0 && p->copies != LILAC_COPIES_LAST) {
         start_boxes(r, exists, index, place);
     }
     for (uint32_t i = 0; i < p->load_count; i++) {
@@ -233,7 +233,7 @@ static void start_copies(rewriting *r, group *g, lilac_tile_value *exists, lilac
         if (p->copies_ordered) {
             lilac_engine_set_integer(p->module, copy, "lilac.ordered", 1);
         }
-        if (p->copies_last && !p->in_flight) { /* overlap_products */
+        if (p->copies == LILAC_COPIES_LAST && !p->in_flight) { /* overlap_products */
             lilac_engine_set_integer(p->module, copy, "lilac.last", 1);
         }
         if (r->late) { /* decouple_warps */
@@ -241,7 +241,7 @@ static void start_copies(rewriting *r, group *g, lilac_tile_value *exists, lilac
         }
         g->tokens[g->count++] = &copy->results[0];
     }
-    if (p->box_count > 0 && p->copies_last) {
+    if (p->box_count > 0 && p->copies == LILAC_COPIES_LAST) {
         start_boxes(r, exists, index, place);
     }
 }
@@ -448,15 +448,6 @@ static void start_group(rewriting *r, rewriting *late, lilac_tile_value *slot,
     }
 }
 
-/* The first wgmma of the body: copies start behind it, while it is in flight (overlap_products). */
-static lilac_tile_op *first_product(const pipeline *p) {
-    lilac_tile_op *op = p->loop->regions[0]->first->first;
-    while (op != NULL && op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
-        op = op->next;
-    }
-    return op;
-}
-
 /* Adds the slot, the values that the addresses of the copies need, and the parity of the buffers'
  * mbarriers to what the loop carries. Returns the number of the parity. */
 static uint32_t add_carried(rewriting *r, rewriting *late) {
@@ -484,34 +475,6 @@ static uint32_t add_carried(rewriting *r, rewriting *late) {
     return phase;
 }
 
-/* Is an operand of the product memory that the threads write in the body? Then a barrier of the block
- * is in front of it. */
-static bool reads_stored_memory(const pipeline *p, const lilac_tile_op *product) {
-    bool stored = false;
-    for (uint32_t i = 0; i < 2; i++) {
-        const lilac_tile_op *made = product->operands[i].value->op;
-        stored |= made != NULL && made->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC &&
-                  made->operand_count > 0 && made->parent == p->loop->regions[0]->first &&
-                  lilac_pipeline_load_of_alloc(p, made) == NULL;
-    }
-    return stored;
-}
-
-/* Is there a barrier of the block in an iteration up to the product, behind which no warp reads the
- * buffer of the iteration before? The wait for copies by threads is one. */
-static bool begins_with_barrier(const pipeline *p, const lilac_tile_op *product) {
-    return p->box_count < p->load_count || reads_stored_memory(p, product);
-}
-
-/* Do the copies start behind the first product, if the iteration waits for it? That costs tensor
- * copies a barrier where the iteration has none. */
-static bool follow_product(const pipeline *p, const lilac_tile_op *product) {
-    return p->box_count == 0 ||
-           (!p->delays &&
-            ((begins_with_barrier(p, product) && !p->few_registers) ||
-             (p->boxes_follow && lilac_tile_is_tensor(product->operands[0].value->type))));
-}
-
 static void rewrite_body(rewriting *r, rewriting *late) {
     pipeline *p = r->p;
     const uint32_t before = lilac_tile_carried_count(p->loop);
@@ -528,16 +491,14 @@ static void rewrite_body(rewriting *r, rewriting *late) {
         p->loads[i].view = make_view(p, &p->loads[i], slot, first);
     }
     lilac_tile_op *products = lilac_pipeline_start_products(p);
-    lilac_tile_op *start = first_product(p);
-    const bool overlapped =
-        !p->in_flight && start != NULL && !p->copies_last && follow_product(p, start);
     lilac_tile_op *place = first;
-    if (p->copies_last) {
+    if (p->copies == LILAC_COPIES_LAST) {
         place = products != NULL ? products->next : p->loop->regions[0]->first->last;
-    } else if (overlapped) {
-        place = start->next;
+    } else if (p->copies == LILAC_COPIES_BEHIND) { /* while it is in flight: overlap_products */
+        place = lilac_pipeline_first_product(p)->next;
     }
-    p->copies_ordered = overlapped && begins_with_barrier(p, start);
+    p->copies_ordered = p->copies == LILAC_COPIES_BEHIND &&
+                        lilac_pipeline_begins_with_barrier(p, lilac_pipeline_first_product(p));
     if (p->multicasts) {
         lilac_pipeline_release(p, slot, lilac_tile_iteration_argument(p->loop, phase), place);
     }
@@ -600,8 +561,31 @@ static void list_ahead(rewriting *r) {
     }
 }
 
+/* Writes what is done into the loop's record. */
+static void record(const pipeline *p) {
+    const uint32_t products =
+        p->in_flight ? LILAC_PRODUCTS_IN_FLIGHT
+        : p->delays  ? LILAC_PRODUCTS_DELAY
+        : lilac_pipeline_first_product(p) == NULL ||
+                lilac_engine_is_asked(p->loop, LILAC_SCHEDULE_PRODUCTS, LILAC_PRODUCTS_WAIT)
+            ? LILAC_PRODUCTS_WAIT
+            : LILAC_PRODUCTS_OVERLAP;
+    lilac_engine_begin_record(p->module, p->loop);
+    lilac_engine_record(p->module, p->loop, LILAC_SCHEDULE_PRODUCTS, products);
+    lilac_engine_record(p->module, p->loop, LILAC_SCHEDULE_COPIES, p->copies);
+    lilac_engine_record(p->module, p->loop, LILAC_SCHEDULE_DISTANCE, p->distance);
+    lilac_engine_record(p->module, p->loop, LILAC_SCHEDULE_BUFFERS, p->buffers);
+    if (p->late) {
+        lilac_engine_record(p->module, p->loop, LILAC_SCHEDULE_LATE, 1);
+    }
+    if (p->multicasts) {
+        lilac_engine_record(p->module, p->loop, LILAC_SCHEDULE_MULTICAST, 1);
+    }
+}
+
 void lilac_pipeline_rewrite(pipeline *p) {
     p->late &= p->delays;
+    record(p);
     rewriting r = {.p = p, .mapping = lilac_tile_mapping_create(), .distance = p->distance};
     rewriting late = {
         .p = p, .mapping = lilac_tile_mapping_create(), .distance = p->distance - 1, .late = true};
