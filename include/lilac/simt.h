@@ -777,6 +777,9 @@ LILAC_API bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel);
 /* Inserts a schedule_barrier after the last of several loads in long straight-line code, so that
  * they are issued together. */
 LILAC_API bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel);
+/* Computes addresses of accesses behind a barrier again, from opaque copies of their indices, where
+ * many are live at the barrier. */
+LILAC_API bool lilac_simt_opt_rematerialize_addresses(lilac_simt_kernel *kernel);
 /* Rematerialises predicates of stores that also guard earlier loads, from an opaque copy of their
  * operands, where a body has more live predicates than predicate registers. */
 LILAC_API bool lilac_simt_opt_rematerialize_predicates(lilac_simt_kernel *kernel);

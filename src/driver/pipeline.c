@@ -219,6 +219,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_SIMT,   "remove_fences",             NULL,          NULL,                                   lilac_simt_opt_remove_fences},
     {LILAC_STAGE_SIMT,   "barriers",                  NULL,          NULL,                                   lilac_simt_opt_barriers},
     {LILAC_STAGE_SIMT,   "dce",                       NULL,          NULL,                                   lilac_simt_opt_dce},
+    {LILAC_STAGE_SIMT,   "rematerialize_addresses",   NULL,          NULL,                                   lilac_simt_opt_rematerialize_addresses},
     {LILAC_STAGE_SIMT,   "schedule",                  NULL,          NULL,                                   lilac_simt_opt_schedule},
     {LILAC_STAGE_SIMT,   "occupancy",                 NULL,          NULL,                                   lilac_simt_opt_occupancy},
     {LILAC_STAGE_SIMT,   "schedule_barriers",         NULL,          NULL,                                   lilac_simt_opt_schedule_barriers},

@@ -5,7 +5,7 @@
  *
  * Without this number an assembler balances registers against blocks by rules of its own. With it,
  * the assembler uses all registers that this number of blocks allows if the schedule gets shorter.
- * Four kinds of kernels get a number; all others, and clusters, get none.
+ * Five kinds of kernels get a number; all others, and clusters, get none.
  *
  * Kernels with barriers, of blocks of several warps. The assembler may use one register more than
  * leaves space for another block:
@@ -54,6 +54,12 @@
  * algorithm) half of them are live otherwise. (H200, a layer norm of short rows with such a tree:
  * 21.7 us without a number of blocks, 19.6 us with it.) Code whose elements need no others gets no
  * number: some of it is faster with one, some slower (bench/results/h200_kept_kernels.md).
+ *
+ * Kernels with barriers whose busiest loop keeps the pipes busy for as long as memory, or longer, such
+ * as the means and variances of Welford's algorithm. Warps hide the latency of arithmetic; if the live
+ * words, estimated in an order that ends values promptly, fit in the registers of the most warps, the
+ * kernel gets as many blocks. An assembler that takes a few registers more loses a quarter of the
+ * warps (ptxas 12.8, 34 registers instead of 32: bench/results/h200_kept_kernels.md).
  *
  * Straight-line code of whose blocks the registers hold at most an eighth of the most warps. Such
  * blocks leave gaps in the pipes, and a block that is alone overlaps its loads with nothing. Let w
@@ -235,6 +241,21 @@ static uint32_t with_barriers(estimates *e) {
     return late > early && late > 1 && !is_near_most(kernel, late) ? late : 0;
 }
 
+/* As many blocks as have the most warps, for loops that are bound by arithmetic; 0: no. */
+static uint32_t with_busy_loops(estimates *e) {
+    const lilac_simt_kernel *kernel = e->kernel;
+    const lilac_arch *arch = kernel->module->arch;
+    const uint32_t blocks = arch->resident_warps / kernel->num_warps;
+    iteration busiest = {0, 0, 0}, all = {0, 0, 0};
+    (void)find_busiest(&busiest, &all, kernel, kernel->body);
+    if (busiest.memory == 0 || busiest.work < busiest.memory ||
+        blocks > lilac_simt_resident_blocks(kernel, 0)) {
+        return 0;
+    }
+    const uint32_t registers = lilac_registers_for_blocks(arch, kernel->num_warps, blocks);
+    return words_of(e, LILAC_SIMT_PRESSURE_PROMPT) <= registers ? blocks : 0;
+}
+
 static uint32_t with_whole_loads(estimates *e) {
     const lilac_simt_kernel *kernel = e->kernel;
     uint32_t full = 5 * kernel->module->arch->resident_warps / 8; /* warps that fill the pipes */
@@ -354,6 +375,9 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     if (kernel->num_ctas == 1) {
         const bool waits = kernel->num_warps > 1 && lilac_simt_waits(kernel->body);
         blocks = waits ? with_barriers(&e) : 0;
+        if (blocks == 0 && waits) {
+            blocks = with_busy_loops(&e);
+        }
         if (blocks == 0) {
             blocks = with_products(kernel, words_of(&e, LILAC_SIMT_PRESSURE_EARLY));
         }

@@ -388,6 +388,7 @@ static void test_passes(void **state) {
         lilac_simt_opt_contract,
         lilac_simt_opt_dce,
         lilac_simt_opt_barriers,
+        lilac_simt_opt_rematerialize_addresses,
         lilac_simt_opt_schedule,
         lilac_simt_opt_occupancy,
         lilac_simt_opt_schedule_barriers,

@@ -361,11 +361,71 @@ static void prompt_sums_leave_no_differences(void **state) {
     }
 }
 
+/* A loop of one load, `work` products of it and a sum; then a barrier. */
+static void generate_busy(lilac_text *out, uint32_t warps, uint32_t work, uint32_t others) {
+    lilac_text_printf(out,
+                      "simt.module target \"sm_90a\" {\n"
+                      "kernel @k(%%i: i64 ptr align 16, %%o: i64 ptr align 16, %%c: i32) "
+                      "warps %u ctas 1 shared 0 {\n"
+                      "%%t = thread : i32\n%%k = const 4 : i32\n%%n = mulwide_u %%t, %%k : i64\n"
+                      "%%p = param 0 : i64\n%%r = param 1 : i64\n%%count = param 2 : i32\n"
+                      "%%in = add %%p, %%n : i64\n%%out = add %%r, %%n : i64\n"
+                      "%%zero = const 0 : i32\n%%one = const 1 : i32\n%%f = const 0.5 : f32\n",
+                      warps);
+    for (uint32_t e = 0; e < others; e++) {
+        lilac_text_printf(out, "%%h%u = ld.global [%%in + %u] : f32\n", e, 256 * e);
+    }
+    lilac_text_puts(out, "%z = loop %j = %zero to %count step %one (%s = %f) : f32 {\n"
+                         "%d = mulwide_s %j, %k : i64\n%at = add %in, %d : i64\n"
+                         "%y0 = ld.global [%at] : f32\n");
+    for (uint32_t w = 0; w < work; w++) {
+        lilac_text_printf(out, "%%y%u = fmul %%y%u, %%s : f32\n", w + 1, w);
+    }
+    lilac_text_printf(
+        out, "%%u = fadd %%s, %%y%u : f32\nyield %%u\n}\nbarrier\nst.global [%%out], (%%z)\n",
+        work);
+    for (uint32_t e = 0; e < others; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%h%u)\n", 256 * e + 128, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+static uint32_t blocks_of_busy(uint32_t warps, uint32_t work, uint32_t others) {
+    lilac_text text = {0};
+    generate_busy(&text, warps, work, others);
+    lilac_context *context = lilac_context_create();
+    lilac_simt_module *module =
+        lilac_simt_read(context, lilac_source_add(context, "busy", text.bytes, text.length));
+    if (module == NULL || !lilac_simt_verify(module)) {
+        print_diagnostics(context);
+        fail();
+    }
+    (void)lilac_simt_opt_occupancy(module->kernels);
+    const uint32_t blocks = module->kernels->min_blocks;
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+    lilac_text_clear(&text);
+    return blocks;
+}
+
+/* A sector costs as much as 8 instructions of a warp, and a load is 4 sectors. Loops that work longer get
+ * the most warps, if the live words fit in 32 registers. */
+static void busy_loops_have_most_warps(void **state) {
+    (void)state;
+    for (uint32_t warps = 1; warps <= 32; warps *= 2) {
+        const uint32_t most = warps == 1 ? 0 : 64 / warps; /* 64 blocks of one warp are too many */
+        assert_int_equal(blocks_of_busy(warps, 64, 4), most);
+        assert_int_equal(blocks_of_busy(warps, 64, 40), 0);
+        assert_int_equal(blocks_of_busy(warps, 4, 4), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_partitions),
                                        cmocka_unit_test(streams_fill_partitions),
                                        cmocka_unit_test(rows_are_loaded_at_once),
                                        cmocka_unit_test(prompt_sums_leave_no_differences),
+                                       cmocka_unit_test(busy_loops_have_most_warps),
                                        cmocka_unit_test(two_blocks_of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,7 @@ static void passes_keep_programs(void **state) {
     lilac_simt_opt_licm(t.kernel);
     assert_false(lilac_simt_opt_barriers(t.kernel));
     lilac_simt_opt_dce(t.kernel);
+    lilac_simt_opt_rematerialize_addresses(t.kernel);
     lilac_simt_opt_schedule(t.kernel);
     lilac_simt_opt_occupancy(t.kernel);
     lilac_simt_opt_schedule_barriers(t.kernel);
