@@ -4,6 +4,7 @@
 #include <lilac/engine.h>
 #include <lilac/matrix.h>
 #include <lilac/occupancy.h>
+#include <lilac/schedule.h>
 
 #include <lilac/bits.h>
 
@@ -150,6 +151,15 @@ static void look_at(void *data, lilac_tile_op *op) {
     }
 }
 
+static void look_at_record(void *data, lilac_tile_op *op) {
+    rings *found = data;
+    lilac_schedule record;
+    if (op->code == LILAC_TILE_OP_SCF_FOR && lilac_schedule_of(&record, op)) {
+        found->distance = record.values[LILAC_SCHEDULE_DISTANCE];
+        found->buffers = record.values[LILAC_SCHEDULE_BUFFERS];
+    }
+}
+
 static rings run(const tile_case *c, void (*put)(lilac_text *out, const tile_case *c)) {
     lilac_text text = {0};
     put(&text, c);
@@ -167,7 +177,7 @@ static rings run(const tile_case *c, void (*put)(lilac_text *out, const tile_cas
         print_diagnostics(context);
         fail();
     }
-    lilac_tile_walk(module->functions->body, look_at, &found);
+    lilac_tile_walk(module->functions->body, put == generate ? look_at : look_at_record, &found);
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
     lilac_text_clear(&text);
@@ -212,16 +222,20 @@ static void known_copies(void **state) {
     (void)state;
     static const struct {
         tile_case c;
-        uint32_t buffers;
+        rings rings;
     } known[] = {
-        {{TILE_OF(128, 256, 64, 8, 3)}, 4},  /* three iterations take longer than a copy */
-        {{TILE_OF(64, 256, 64, 4, 3)}, 5},   /* and four of half as much */
-        {{TILE_OF(128, 128, 64, 4, 4)}, 3},  /* a fourth buffer costs the second block */
-        {{TILE_OF(64, 64, 64, 4, 3)}, 3},    /* a fourth buffer costs the fourth block */
-        {{TILE_OF(128, 256, 128, 8, 3)}, 2}, /* no third one fits */
+        {{TILE_OF(128, 256, 64, 8, 3)}, {4, 3}}, /* three iterations take longer than a copy */
+        {{TILE_OF(64, 256, 64, 4, 3)},
+         {5, 4}}, /* and four of half as much; the copies start last */
+        {{TILE_OF(128, 128, 64, 4, 4)}, {3, 2}},  /* a fourth buffer costs the second block */
+        {{TILE_OF(64, 64, 64, 4, 3)}, {3, 2}},    /* a fourth buffer costs the fourth block */
+        {{TILE_OF(128, 128, 128, 8, 2)}, {3, 2}}, /* no fourth one fits; the copies start last */
+        {{TILE_OF(128, 256, 128, 8, 3)}, {2, 1}}, /* no third one fits */
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        assert_int_equal(run(&known[i].c, generate_copies).buffers, known[i].buffers);
+        const rings found = run(&known[i].c, generate_copies);
+        assert_int_equal(found.buffers, known[i].rings.buffers);
+        assert_int_equal(found.distance, known[i].rings.distance);
     }
 }
 

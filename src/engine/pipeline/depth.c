@@ -86,6 +86,7 @@
 
 enum {
     WAIT = 100,          /* clocks of an iteration's waits and barriers */
+    BARRIER = 50,        /* of a second barrier, in front of copies that start last */
     COPY_LATENCY = 2400, /* clocks from the start of a tensor copy to its data */
     MOST_DISTANCE = 8,   /* beyond num_stages: the copies before the loop are code */
 };
@@ -417,17 +418,29 @@ static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t d
     return p->delays || choose_waiting(p, d, slot_bytes, distance);
 }
 
-/* Further buffers that cost no resident block, until a block that has a multiprocessor for itself
- * does not wait for its copies. */
+/* Would a block that has a multiprocessor for itself wait for copies that are so far ahead? */
+static bool waits(const pipeline *p, const demand *d) {
+    return (d->clocks + WAIT) * p->distance < COPY_LATENCY &&
+           !(p->trip_count_known && p->distance >= p->trip_count - 1);
+}
+
+/* Further buffers that cost no resident block, until a block does not wait. Where no other fits,
+ * copies that start last are one iteration further ahead with as many buffers: 4096³ f16 with tiles
+ * of 128 × 128 × 128 and three buffers takes 271 µs on an H200 with copies first, 223 with copies
+ * last. */
 static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes) {
     const uint64_t blocks = resident(d, slot_bytes, p->buffers);
     demand with = *d;
     with.other_bytes += d->result_bytes;
-    while (p->distance < MOST_DISTANCE && (d->clocks + WAIT) * p->distance < COPY_LATENCY &&
-           !(p->trip_count_known && p->distance >= p->trip_count - 1) &&
+    while (p->distance < MOST_DISTANCE && waits(p, d) &&
            resident(&with, slot_bytes, p->buffers + 1) == blocks) {
         p->distance++;
         p->buffers++;
+    }
+    const uint64_t first = max_u64(d->clocks + WAIT, COPY_LATENCY / p->distance);
+    const uint64_t last = max_u64(d->clocks + WAIT + BARRIER, COPY_LATENCY / (p->distance + 1));
+    if (waits(p, d) && p->copies == LILAC_COPIES_FIRST && last < first) {
+        (void)set(p, p->distance + 1, p->buffers, LILAC_COPIES_LAST);
     }
 }
 
