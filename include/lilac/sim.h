@@ -284,6 +284,9 @@ typedef struct lilac_sim_launch {
     const lilac_simt_kernel *kernel; /* in a verified module, which names the device */
     uint32_t grid[3]; /* programs along x, y, z; a zero: nothing runs. A program of a kernel with
                          num_ctas blocks a cluster is that many blocks */
+    uint32_t parts;   /* above 1: that many blocks along z for each program, one cluster, as of a
+                       launcher that divides sums of products (tensor_map.h); then num_ctas and
+                       grid[2] are 1 */
     const uint64_t *arguments; /* bits of each parameter; pointers: an address; tensor maps: the
                                   number of one of these */
     const lilac_tensor_map *tensor_maps;

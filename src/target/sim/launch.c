@@ -308,14 +308,35 @@ static bool run_program(lilac_context *context, const lilac_sim_launch *launch,
     return done;
 }
 
-bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *launch,
+/* A launch whose programs are several blocks: the kernel as one that has such clusters. */
+static bool divide(lilac_context *context, lilac_sim_launch *launch, lilac_simt_kernel *kernel) {
+    if (launch->parts <= 1) {
+        return true;
+    }
+    if (kernel->num_ctas != 1 || launch->grid[2] > 1) {
+        lilac_error(
+            context, NOWHERE, kernel->location, "grid-size",
+            "%u blocks for each program: the kernel has %u blocks a cluster and the grid %u "
+            "programs along z, and both must be 1",
+            launch->parts, kernel->num_ctas, launch->grid[2]);
+        return false;
+    }
+    kernel->num_ctas = launch->parts;
+    launch->kernel = kernel;
+    return true;
+}
+
+bool lilac_sim_run(lilac_context *context, const lilac_sim_launch *given,
                    lilac_sim_counters *counters) {
-    assert(context && launch && launch->kernel && counters);
-    assert(launch->arguments || launch->argument_count == 0);
-    assert(launch->buffers || launch->buffer_count == 0);
+    assert(context && given && given->kernel && counters);
+    assert(given->arguments || given->argument_count == 0);
+    assert(given->buffers || given->buffer_count == 0);
     *counters = (lilac_sim_counters){0};
-    if (!lilac_simt_verify(launch->kernel->module) || !check_shape(context, launch) ||
-        !check_tensor_maps(context, launch)) {
+    lilac_sim_launch divided = *given;
+    const lilac_sim_launch *launch = &divided;
+    lilac_simt_kernel kernel = *given->kernel;
+    if (!divide(context, &divided, &kernel) || !lilac_simt_verify(launch->kernel->module) ||
+        !check_shape(context, launch) || !check_tensor_maps(context, launch)) {
         return false;
     }
     uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];

@@ -25,7 +25,8 @@ static void decode_parameter(lilac_sim_decoder *d, const lilac_simt_instruction 
 }
 
 static void decode_grid(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
-    lilac_sim_add_preset(d, i, kind, d->launch->grid[i->detail % 3]);
+    const uint32_t axis = i->detail % 3, parts = d->launch->parts;
+    lilac_sim_add_preset(d, i, kind, axis == 2 && parts > 1 ? parts : d->launch->grid[axis]);
 }
 
 /* Scratch memory holds tensor maps only, which are not in any buffer, and each block has its own: one
@@ -35,7 +36,9 @@ static void decode_scratch(lilac_sim_decoder *d, const lilac_simt_instruction *i
 }
 
 static void decode_block(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
-    lilac_sim_add_preset(d, i, kind, i->detail % 3);
+    const uint32_t axis = i->detail % 3;
+    const bool rank = axis == 2 && d->launch->parts > 1; /* the cluster is along z */
+    lilac_sim_add_preset(d, i, rank ? PRESET_CTA : kind, axis);
 }
 
 /* ---- single steps ----------------------------------------------------------------------- */
