@@ -82,6 +82,8 @@ bool lilac_lower_warp_specialize(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_map_elementwise(lilac_lowering *l, const lilac_tile_op *op);
 /* assembly/inline_asm.c */
 bool lilac_lower_inline_asm(lilac_lowering *l, const lilac_tile_op *op);
+/* memory/sum_blocks.c */
+bool lilac_lower_sum_blocks(lilac_lowering *l, const lilac_tile_op *op);
 /* print.c */
 bool lilac_lower_print(lilac_lowering *l, const lilac_tile_op *op);
 

@@ -283,6 +283,18 @@ static bool check_convert(const tile_verifier *verifier, const lilac_tile_op *op
     return check_movement(verifier, op) && (good || shape_fault(verifier, op, from, to));
 }
 
+static bool check_sum_blocks(const tile_verifier *verifier, const lilac_tile_op *op) {
+    const lilac_tile_type *element = lilac_tile_element(op->results[0].type);
+    if (element->kind == LILAC_TILE_SCALAR &&
+        (element->scalar == LILAC_F32 || element->scalar == LILAC_I32)) {
+        return true;
+    }
+    tile_op_error(verifier->module, op, "type-mismatch",
+                  "'%s' cannot add elements of type '%s'; f32 or i32 is needed", name_of(op),
+                  tile_type_text(verifier->module, element));
+    return false;
+}
+
 /* ---- memory ----------------------------------------------------------------------------- */
 
 static bool check_atomic(const tile_verifier *verifier, const lilac_tile_op *op) {
@@ -690,6 +702,7 @@ static tile_rule *const rules[LILAC_TILE_OP_COUNT] = {
     [LILAC_TILE_OP_TT_GATHER] = check_gather,
     [LILAC_TILE_OP_TT_HISTOGRAM] = check_histogram,
     [LILAC_TILE_OP_TTG_CONVERT_LAYOUT] = check_convert,
+    [LILAC_TILE_OP_LILAC_SUM_BLOCKS] = check_sum_blocks,
     [LILAC_TILE_OP_TTG_LOCAL_ALLOC] = tile_verify_local_alloc,
     [LILAC_TILE_OP_TTG_LOCAL_LOAD] = tile_verify_local_access,
     [LILAC_TILE_OP_TTG_LOCAL_STORE] = tile_verify_local_access,

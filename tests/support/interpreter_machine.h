@@ -116,6 +116,7 @@ void interpreter_run_num_programs(machine *m, const lilac_tile_op *op);
 void interpreter_run_splat(machine *m, const lilac_tile_op *op);
 void interpreter_run_broadcast(machine *m, const lilac_tile_op *op);
 void interpreter_run_reshape(machine *m, const lilac_tile_op *op);
+void interpreter_run_sum_blocks(machine *m, const lilac_tile_op *op);
 void interpreter_run_trans(machine *m, const lilac_tile_op *op);
 void interpreter_run_join(machine *m, const lilac_tile_op *op);
 void interpreter_run_split(machine *m, const lilac_tile_op *op);

@@ -52,6 +52,15 @@ void interpreter_run_reshape(machine *m, const lilac_tile_op *op) {
     move_elements(m, op, same_index);
 }
 
+/* Programs run one after another, so that the sum is known where there is one along z. */
+void interpreter_run_sum_blocks(machine *m, const lilac_tile_op *op) {
+    if (m->run->grid[2] > 1) {
+        end(m, INTERPRETER_UNSUPPORTED, op);
+        return;
+    }
+    move_elements(m, op, same_index);
+}
+
 static interpreter_cell only_element(moved_element *e) {
     return read(e->m, e->op, 0)[0];
 }

@@ -124,6 +124,7 @@ static const char *const lines[] = {
     "    } : (i32, !tt.ptr<f32>) -> (f32, tensor<8xi32>)\n",
     "    llvm.intr.assume %c : i1\n",
     "    gpu.barrier\n",
+    "    %blocks = lilac.sum_blocks %t : tensor<8xi32>\n",
     "    %call:2 = tt.call @g(%i, %f) : (i32, f32) -> (i32, f32)\n",
     "    tt.call @h() {a} : () -> ()\n",
     "    %pid = tt.get_program_id x : i32\n",

@@ -210,6 +210,9 @@ static void verifier_refuses(void **state) {
          "%v = tt.make_range {end = 9 : i32, start = 0 : i32} : tensor<8xi32>"},
         {"shape-mismatch", 6, "'tensor<8x2xi32>'",
          "%v = tt.expand_dims %t {axis = 1 : i32} : tensor<8xi32> -> tensor<8x2xi32>"},
+        {"type-mismatch", 7, "f32 or i32 is needed",
+         "%w = arith.extsi %t : tensor<8xi32> to tensor<8xi64>\n"
+         "%v = lilac.sum_blocks %w : tensor<8xi64>"},
         {"shape-mismatch", 6, "tt.broadcast",
          "%v = tt.broadcast %m : tensor<4x8xf32> -> tensor<8x8xf32>"},
         {"shape-mismatch", 6, "tt.reshape",
