@@ -92,6 +92,8 @@ typedef struct lilac_target {
     uint32_t num_ctas;   /* blocks of a cluster: power of two */
     uint32_t num_stages; /* depth of software pipelines */
     bool launch_maps;    /* the launcher makes tensor maps as kernels ask for them */
+    bool split_sums;     /* with launch_maps: and may launch several blocks for one program, which
+                            divide the iterations of a sum of products (split_sums) */
 } lilac_target;
 
 LILAC_END

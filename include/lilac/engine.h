@@ -149,6 +149,14 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module 
  * fails. Linear in the size of the module, apart from bounded searches for each load. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_describe_loads(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Lets the launcher start several blocks for each program of a kernel whose loads describe_loads has
+ * described, if target->split_sums is set: blocks of one cluster, along z, that divide the iterations
+ * of the loop with products and add up their sums (lilac.sum_blocks). The attribute
+ * `lilac.launch_split` of the function describes the number of iterations (write_launch_maps.c has
+ * the form). Launched with one block for each program, the kernel computes the same. Never fails.
+ * Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_split_sums(lilac_tile_module *module,
+                                                      const lilac_target *target, bool *changed);
 /* How tensor copies move a block of a descriptor: boxes of `sizes` elements, as many as the block
  * has. The memory has the layout of #ttg.nvmma_shared with that swizzle, not transposed. */
 typedef struct lilac_box {

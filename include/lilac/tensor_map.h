@@ -132,14 +132,36 @@ typedef struct lilac_launch_conditions {
     uint32_t parameters[LILAC_LAUNCH_PARAMETERS];
 } lilac_launch_conditions;
 
+/* A kernel whose launcher may start several blocks for each program: 2, 4 or 8 along z, which are a
+ * cluster and divide the iterations of a sum of products (split_sums, engine.h). The grid of
+ * programs has one along z then. */
+typedef struct lilac_launch_split {
+    uint32_t divisor;            /* 0: one block for each program only */
+    lilac_launch_sum iterations; /* divided by the divisor, rounded down */
+    uint32_t clocks;             /* of an iteration, estimated */
+    uint32_t bytes;              /* of the sums of a block */
+} lilac_launch_split;
+
 typedef struct lilac_launch_maps {
     uint32_t count;
     const lilac_launch_map *maps;
     lilac_launch_conditions conditions;
+    lilac_launch_split split;
 } lilac_launch_maps;
+
+/* What a device has for a kernel: its multiprocessors, and how many clusters of 1, 2, 4 and 8 of the
+ * kernel's blocks can be resident at the same time. */
+enum { LILAC_LAUNCH_PART_CHOICES = 4 };
+typedef struct lilac_launch_room {
+    uint32_t multiprocessors;
+    uint32_t clusters[LILAC_LAUNCH_PART_CHOICES];
+} lilac_launch_room;
 
 struct lilac_simt_kernel;
 
+/* The sum of a recipe. False: it is beyond 64 bits. */
+LILAC_API LILAC_MUST_USE bool
+lilac_launch_sum_evaluate(int64_t *result, const lilac_launch_sum *sum, const int64_t *values);
 /* Does a launch satisfy the conditions? `values`: of every parameter, integers sign-extended.
  * False after an error of id `launch-condition` that names the parameter by its entry of `names`;
  * the context may be NULL. */
@@ -147,6 +169,11 @@ LILAC_API LILAC_MUST_USE bool
 lilac_launch_conditions_check(lilac_context *context, const lilac_launch_conditions *conditions,
                               const uint32_t grid[3], const int64_t *values,
                               const char *const *names);
+/* How many blocks a launch starts for each program: the number with which it takes least time by a
+ * model (choose_parts.c); 1, 2, 4 or 8. */
+LILAC_API uint32_t lilac_launch_parts(const lilac_launch_split *split,
+                                      const lilac_launch_room *room, const uint32_t grid[3],
+                                      const int64_t *values);
 /* Sets the address, the sizes and the strides of a map whose other fields are set, and checks its
  * limits (lilac_tensor_map_check). False after an error of id `tensor-map`; the context may be
  * NULL. Negative numbers and sums beyond 64 bits are outside the limits. */

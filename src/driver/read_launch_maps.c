@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static const char MAP[] = "lilac.launch_map", CONDITIONS[] = "lilac.launch_conditions";
+static const char MAP[] = "lilac.launch_map", CONDITIONS[] = "lilac.launch_conditions",
+                  SPLIT[] = "lilac.launch_split";
 
 static bool refuse(const lilac_tile_function *function, const char *attribute,
                    const char *expected) {
@@ -131,6 +132,28 @@ static bool read_conditions(lilac_launch_conditions *conditions,
     return true;
 }
 
+static bool read_number(uint32_t *number, const lilac_tile_attribute *dictionary,
+                        const char *name) {
+    const lilac_tile_attribute *found = entry(dictionary, name, LILAC_TILE_ATTR_INTEGER);
+    if (found == NULL || found->integer < 0 || found->integer > INT32_MAX) {
+        return false;
+    }
+    *number = (uint32_t)found->integer;
+    return true;
+}
+
+static bool read_split(lilac_launch_split *split, const lilac_tile_attribute *dictionary,
+                       const lilac_tile_function *function) {
+    if (dictionary->kind != LILAC_TILE_ATTR_DICTIONARY) {
+        return false;
+    }
+    const lilac_tile_attribute *sum = entry(dictionary, "iterations", LILAC_TILE_ATTR_ARRAY);
+    return sum != NULL && read_sum(&split->iterations, sum, function) &&
+           read_number(&split->divisor, dictionary, "divisor") && split->divisor > 0 &&
+           read_number(&split->clocks, dictionary, "clocks") &&
+           read_number(&split->bytes, dictionary, "bytes");
+}
+
 static bool read_maps(lilac_launch_maps *result, lilac_arena *arena,
                       const lilac_tile_function *function) {
     lilac_launch_map *maps = lilac_arena_array(arena, lilac_launch_map, function->parameter_count);
@@ -148,6 +171,12 @@ static bool read_maps(lilac_launch_maps *result, lilac_arena *arena,
     const lilac_tile_attribute *conditions = lilac_tile_find(&function->attributes, CONDITIONS);
     if (result->count > 0 && !read_conditions(&result->conditions, conditions, function)) {
         return refuse(function, CONDITIONS, "array<i64: X, Y, Z, INTEGER PARAMETER, …>");
+    }
+    const lilac_tile_attribute *split = lilac_tile_find(&function->attributes, SPLIT);
+    if (result->count > 0 && split != NULL && !read_split(&result->split, split, function)) {
+        return refuse(
+            function, SPLIT,
+            "{iterations = SUM, divisor = N, clocks = N, bytes = N} with a divisor above 0");
     }
     return true;
 }

@@ -35,6 +35,17 @@ static bool is_asked(const lilac_tile_op *loop) {
     return false;
 }
 
+static void find_sum_of_blocks(void *data, lilac_tile_op *op) {
+    *(bool *)data |= op->code == LILAC_TILE_OP_LILAC_SUM_BLOCKS;
+}
+
+/* All warps of a block exchange sums with other blocks. */
+static bool sums_blocks(const specialised *s) {
+    bool found = false;
+    lilac_tile_walk(s->function->body, find_sum_of_blocks, &found);
+    return found;
+}
+
 static bool is_empty_region(const lilac_tile_region *region) {
     return region->first == NULL || region->first->first == region->first->last;
 }
@@ -335,7 +346,7 @@ bool lilac_specialise_survey(consumer *c) {
         return false;
     }
     if (s->target->num_warps % WARPGROUP != 0 || s->target->num_warps > WARPS_WITH_REGISTERS ||
-        !find_surroundings(s) || !find_body(c) || !find_last_wait(c)) {
+        !find_surroundings(s) || sums_blocks(s) || !find_body(c) || !find_last_wait(c)) {
         return false;
     }
     for (uint32_t i = 0; i < s->ring_count; i++) {

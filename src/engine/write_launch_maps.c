@@ -3,9 +3,16 @@
  *     lilac.launch_map = {base = 0 : i32, offset = [], sizes = [[array<i64: 1, 3>], …],
  *                         strides = [[array<i64: 2, 5, 4>]], pitch = 32 : i32}
  *
+ *     lilac.launch_split = {iterations = [array<i64: 1, 5>, array<i64: 63>], divisor = 64 : i32,
+ *                           clocks = 712 : i32, bytes = 65536 : i32}
+ *
  * A sum is a list of products: a factor, and the indices of parameters. The example has sizes
- * p₃, … and the stride 2 · p₅ · p₄. */
+ * p₃, …, the stride 2 · p₅ · p₄ and (p₅ + 63) / 64 iterations. */
 #include "write_launch_maps.h"
+
+#include "affine.h"
+
+#include <lilac/tile_loops.h>
 
 enum { MOST_TERMS = 4, MOST_FACTORS = 3 /* of a sum, as launchers read it */ };
 
@@ -104,5 +111,79 @@ void lilac_launch_conditions_put(lilac_tile_module *module, lilac_tile_function 
                                             .type = lilac_tile_scalar(module, LILAC_I64),
                                             .count = count,
                                             .integers = indices};
+    lilac_tile_set_attribute(module, &function->attributes, &attribute);
+}
+
+/* ---- iterations ------------------------------------------------------------------------------ */
+
+/* The sum that the value is, of integer parameters only. */
+static bool find_sum(lilac_sum *sum, const lilac_tile_value *value, lilac_arena *arena) {
+    lilac_affine form;
+    if (!lilac_affine_of(&form, value, arena) || form.base != NULL ||
+        !lilac_affine_is_uniform(&form)) {
+        return false;
+    }
+    *sum = form.uniform;
+    bool good = fits(sum);
+    for (uint32_t i = 0; i < sum->count; i++) {
+        for (uint32_t k = 0; k < sum->terms[i].count; k++) {
+            good = good && lilac_is_parameter(sum->terms[i].values[k]);
+        }
+    }
+    return good;
+}
+
+/* The dividend of a division by a positive constant, rounded down or up; else the value itself. */
+static const lilac_tile_value *dividend(const lilac_tile_value *value, int64_t *divisor, bool *up) {
+    const lilac_tile_op *op = value->op;
+    *divisor = 1;
+    *up = false;
+    const bool rounded_up = op != NULL && op->code == LILAC_TILE_OP_ARITH_CEILDIVSI;
+    if (op != NULL && (rounded_up || op->code == LILAC_TILE_OP_ARITH_DIVSI) &&
+        lilac_tile_constant(op->operands[1].value, divisor) && *divisor > 0) {
+        *up = rounded_up;
+        return op->operands[0].value;
+    }
+    *divisor = 1;
+    return value;
+}
+
+/* floor(x / d) - l iterations of step 1 are floor((x - d · l + d · (s - 1)) / (d · s)) of step s. */
+bool lilac_launch_split_of(lilac_launch_split_recipe *recipe, const lilac_tile_op *loop,
+                           int64_t step, lilac_arena *arena) {
+    lilac_sum lower;
+    int64_t divisor, extra;
+    bool up;
+    const lilac_tile_value *upper = dividend(lilac_tile_upper_bound(loop), &divisor, &up);
+    const lilac_product scale = lilac_product_number(divisor);
+    if (!find_sum(&recipe->numerator, upper, arena) ||
+        !find_sum(&lower, lilac_tile_lower_bound(loop), arena) ||
+        !lilac_sum_scale(&lower, &scale) || !lilac_sum_subtract(&recipe->numerator, &lower) ||
+        __builtin_mul_overflow(divisor, step - 1, &extra) ||
+        __builtin_mul_overflow(divisor, step, &recipe->divisor) || recipe->divisor > INT32_MAX) {
+        return false;
+    }
+    return lilac_sum_add_number(&recipe->numerator, extra + (up ? divisor - 1 : 0)) &&
+           fits(&recipe->numerator);
+}
+
+static lilac_tile_attribute number_of(lilac_tile_module *module, const char *name, int64_t value) {
+    return (lilac_tile_attribute){.kind = LILAC_TILE_ATTR_INTEGER,
+                                  .name = name_of(module, name),
+                                  .type = lilac_tile_scalar(module, LILAC_I32),
+                                  .integer = value};
+}
+
+void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *function,
+                            const lilac_launch_split_recipe *recipe) {
+    lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 4);
+    fields[0] = sum_of(module, "iterations", &recipe->numerator);
+    fields[1] = number_of(module, "divisor", recipe->divisor);
+    fields[2] = number_of(module, "clocks", recipe->clocks);
+    fields[3] = number_of(module, "bytes", recipe->bytes);
+    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_DICTIONARY,
+                                            .name = name_of(module, "lilac.launch_split"),
+                                            .count = 4,
+                                            .elements = fields};
     lilac_tile_set_attribute(module, &function->attributes, &attribute);
 }

@@ -15,4 +15,21 @@ void lilac_launch_map_put(lilac_tile_module *module, lilac_tile_attributes *attr
 void lilac_launch_conditions_put(lilac_tile_module *module, lilac_tile_function *function,
                                  const lilac_tile_conditions *conditions);
 
+/* How a launcher computes the number of iterations that blocks may divide (split_sums):
+ * numerator / divisor, rounded down. */
+typedef struct lilac_launch_split_recipe {
+    lilac_sum numerator;
+    int64_t divisor;
+    uint32_t clocks; /* of an iteration, estimated */
+    uint32_t bytes;  /* of the sums of a block */
+} lilac_launch_split_recipe;
+
+/* The trip count of scf.for with this constant step, of a numbered function. False: it is none that
+ * the parameters say. */
+bool lilac_launch_split_of(lilac_launch_split_recipe *recipe, const lilac_tile_op *loop,
+                           int64_t step, lilac_arena *arena);
+/* Sets the attribute lilac.launch_split of a function. */
+void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *function,
+                            const lilac_launch_split_recipe *recipe);
+
 #endif

@@ -8,7 +8,8 @@
 
 #include <assert.h>
 
-static bool evaluate(int64_t *result, const lilac_launch_sum *sum, const int64_t *values) {
+bool lilac_launch_sum_evaluate(int64_t *result, const lilac_launch_sum *sum,
+                               const int64_t *values) {
     *result = 0;
     for (uint32_t i = 0; i < sum->count; i++) {
         const lilac_launch_term *term = &sum->terms[i];
@@ -81,7 +82,7 @@ static bool refuse_sum(lilac_context *context, const char *what, const char *sum
 static bool bytes_of(uint64_t *bytes, const lilac_launch_sum *sum, const int64_t *values,
                      uint32_t element_bytes) {
     int64_t number = 0;
-    const bool good = evaluate(&number, sum, values) && number >= 0 &&
+    const bool good = lilac_launch_sum_evaluate(&number, sum, values) && number >= 0 &&
                       !__builtin_mul_overflow(number, (int64_t)element_bytes, &number);
     *bytes = (uint64_t)number;
     return good;
@@ -93,7 +94,7 @@ bool lilac_launch_map_make(lilac_context *context, lilac_tensor_map *map,
     const uint32_t bytes = lilac_tensor_element_bytes(map->element), rank = recipe->rank;
     int64_t offset = 0;
     assert(map->rank == rank && rank <= LILAC_TENSOR_RANK);
-    if (!evaluate(&offset, &recipe->offset, values) ||
+    if (!lilac_launch_sum_evaluate(&offset, &recipe->offset, values) ||
         __builtin_mul_overflow(offset, (int64_t)bytes, &offset)) {
         return refuse_sum(context, what, "offset");
     }

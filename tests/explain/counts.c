@@ -152,8 +152,8 @@ static void check_program(tally *t, const program *p, const char *name) {
     lilac_explain_options options;
     lilac_explain_options_init(&options);
     options.compile.target =
-        (lilac_target){lilac_arch_find("sm_90a"), p->warps, p->blocks != 0 ? p->blocks : 1,
-                       p->stages != 0 ? p->stages : 1, false};
+        (lilac_target){lilac_arch_find("sm_90a"),      p->warps, p->blocks != 0 ? p->blocks : 1,
+                       p->stages != 0 ? p->stages : 1, false,    false};
     const char *text = lilac_text_get(&p->text);
     const uint32_t source = lilac_source_add(context, name, text, strlen(text));
     lilac_explanation *e = lilac_explain(context, source, &options);

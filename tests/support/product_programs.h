@@ -21,6 +21,7 @@ typedef struct product_case {
     bool from_first;   /* the loop begins at a parameter, or at 0 */
     bool batches; /* the third coordinate of a program selects a matrix, by strides of 64 bits */
     bool aligned; /* the pitches are known multiples of 16 */
+    bool planar;  /* or there is no third coordinate, and split_sums may use it */
     bool asked;   /* to specialise warps: one warp starts the copies */
     bool twice_a, twice_b; /* each row of a, or column of b, is read twice: no tile */
     bool scaled;           /* a, along k, is added to its first row: a vector that the loop loads */
@@ -28,7 +29,12 @@ typedef struct product_case {
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* Appends a text in which $M, $N, $K and $E are the tile's sizes and the element type. */
+static inline bool is_integer(const product_case *c) {
+    return !lilac_scalar_is_float(c->scalar);
+}
+
+/* Appends a text in which $M, $N, $K, $E, $S and $0 are the tile's sizes, the types of the elements
+ * and of the sums, and a zero of both. */
 static inline void put(lilac_text *t, const product_case *c, const char *text) {
     for (; *text != '\0'; text++) {
         if (*text != '$') {
@@ -38,6 +44,10 @@ static inline void put(lilac_text *t, const product_case *c, const char *text) {
         text++;
         if (*text == 'E') {
             lilac_text_puts(t, lilac_scalar_name(c->scalar));
+        } else if (*text == 'S') {
+            lilac_text_puts(t, is_integer(c) ? "i32" : "f32");
+        } else if (*text == '0') {
+            lilac_text_puts(t, is_integer(c) ? "0" : "0.0");
         } else {
             lilac_text_printf(t, "%u", *text == 'M' ? c->m : *text == 'N' ? c->n : c->k);
         }
@@ -211,18 +221,21 @@ static inline void put_head(lilac_text *t, const product_case *c) {
     put(t, c,
         "module {\ntt.func public @k(%a: !tt.ptr<$E> {tt.divisibility = 16 : i32}, "
         "%b: !tt.ptr<$E> {tt.divisibility = 16 : i32}, "
-        "%c: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %M: i32, %N: i32, %K: i32, ");
+        "%c: !tt.ptr<$S> {tt.divisibility = 16 : i32}, %M: i32, %N: i32, %K: i32, ");
     lilac_text_printf(t, "%%sa: i32%s, %%sb: i32%s, ", known, known);
     put(t, c,
         "%sc: i32, %first: i32, %za: i64, %zb: i64, %zc: i32, %off: i32) {\n"
         "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
         "%k_tile = arith.constant $K : i32\n"
-        "%a_zero = arith.constant dense<0.0> : tensor<$Mx$Kx$E>\n"
-        "%b_zero = arith.constant dense<0.0> : tensor<$Kx$Nx$E>\n"
-        "%zero = arith.constant dense<0.0> : tensor<$Mx$Nxf32>\n"
+        "%a_zero = arith.constant dense<$0> : tensor<$Mx$Kx$E>\n"
+        "%b_zero = arith.constant dense<$0> : tensor<$Kx$Nx$E>\n"
+        "%zero = arith.constant dense<$0> : tensor<$Mx$Nx$S>\n"
         "%all = arith.constant dense<true> : tensor<$Mx$Nxi1>\n"
-        "%kr = tt.make_range {end = $K : i32, start = 0 : i32} : tensor<$Kxi32>\n"
-        "%z = tt.get_program_id z : i32\n%z64 = arith.extsi %z : i32 to i64\n"
+        "%kr = tt.make_range {end = $K : i32, start = 0 : i32} : tensor<$Kxi32>\n");
+    lilac_text_puts(t, c->planar ? "%z = arith.muli %c0, %c0 : i32\n"
+                                 : "%z = tt.get_program_id z : i32\n");
+    put(t, c,
+        "%z64 = arith.extsi %z : i32 to i64\n"
         "%a_off = tt.addptr %a, %off : !tt.ptr<$E>, i32\n");
     put(t, c,
         c->batches ? "%a_z = arith.muli %z64, %za : i64\n%b_z = arith.muli %z64, %zb : i64\n"
@@ -254,9 +267,9 @@ static inline void put_case(lilac_text *t, const product_case *c) {
                       c->carried ? ":3" : "", first, c->counts_tiles ? "tiles" : "K",
                       c->counts_tiles ? "c1" : "k_tile");
     put(t, c,
-        c->carried ? ", %a_now = %a_start, %b_now = %b_start) -> (tensor<$Mx$Nxf32>, "
+        c->carried ? ", %a_now = %a_start, %b_now = %b_start) -> (tensor<$Mx$Nx$S>, "
                      "tensor<$Mx$Kx!tt.ptr<$E>>, tensor<$Kx$Nx!tt.ptr<$E>>) : i32 {\n"
-                   : ") -> (tensor<$Mx$Nxf32>) : i32 {\n");
+                   : ") -> (tensor<$Mx$Nx$S>) : i32 {\n");
     lilac_text_puts(t, c->counts_tiles ? "%k0 = arith.muli %i, %k_tile : i32\n"
                                        : "%k0 = arith.muli %i, %c1 : i32\n");
     put(t, c,
@@ -280,18 +293,18 @@ static inline void put_case(lilac_text *t, const product_case *c) {
     put(t, c,
         c->scaled ? "%d = tt.dot %a_sum, %b_tile, %acc" : "%d = tt.dot %a_tile, %b_tile, %acc");
     lilac_text_puts(t, c->scalar == LILAC_F32 ? ", inputPrecision = tf32" : "");
-    put(t, c, " : tensor<$Mx$Kx$E> * tensor<$Kx$Nx$E> -> tensor<$Mx$Nxf32>\n");
+    put(t, c, " : tensor<$Mx$Kx$E> * tensor<$Kx$Nx$E> -> tensor<$Mx$Nx$S>\n");
     if (c->carried) {
         put_advance(t, c, &a, c->a_along_k);
         put_advance(t, c, &b, c->b_along_k);
     }
     put(t, c,
-        c->carried ? "scf.yield %d, %a_next, %b_next : tensor<$Mx$Nxf32>, "
+        c->carried ? "scf.yield %d, %a_next, %b_next : tensor<$Mx$Nx$S>, "
                      "tensor<$Mx$Kx!tt.ptr<$E>>, tensor<$Kx$Nx!tt.ptr<$E>>\n}"
-                   : "scf.yield %d : tensor<$Mx$Nxf32>\n}");
+                   : "scf.yield %d : tensor<$Mx$Nx$S>\n}");
     lilac_text_puts(t, c->asked ? " {tt.warp_specialize}\n" : "\n");
     put(t, c,
-        "%cz = arith.muli %z, %zc : i32\n%c_base = tt.addptr %c, %cz : !tt.ptr<f32>, i32\n"
+        "%cz = arith.muli %z, %zc : i32\n%c_base = tt.addptr %c, %cz : !tt.ptr<$S>, i32\n"
         "%c_r = tt.expand_dims %m {axis = 1 : i32} : tensor<$Mxi32> -> tensor<$Mx1xi32>\n"
         "%c_c = tt.expand_dims %n {axis = 0 : i32} : tensor<$Nxi32> -> tensor<1x$Nxi32>\n"
         "%c_s = tt.splat %sc : i32 -> tensor<$Mx1xi32>\n"
@@ -299,16 +312,16 @@ static inline void put_case(lilac_text *t, const product_case *c) {
         "%c_rb = tt.broadcast %c_f : tensor<$Mx1xi32> -> tensor<$Mx$Nxi32>\n"
         "%c_cb = tt.broadcast %c_c : tensor<1x$Nxi32> -> tensor<$Mx$Nxi32>\n"
         "%c_o = arith.addi %c_rb, %c_cb : tensor<$Mx$Nxi32>\n"
-        "%c_p = tt.splat %c_base : !tt.ptr<f32> -> tensor<$Mx$Nx!tt.ptr<f32>>\n"
-        "%c_q = tt.addptr %c_p, %c_o : tensor<$Mx$Nx!tt.ptr<f32>>, tensor<$Mx$Nxi32>\n"
+        "%c_p = tt.splat %c_base : !tt.ptr<$S> -> tensor<$Mx$Nx!tt.ptr<$S>>\n"
+        "%c_q = tt.addptr %c_p, %c_o : tensor<$Mx$Nx!tt.ptr<$S>>, tensor<$Mx$Nxi32>\n"
         "%c_mr = tt.expand_dims %m_below {axis = 1 : i32} : tensor<$Mxi1> -> tensor<$Mx1xi1>\n"
         "%c_mc = tt.expand_dims %n_below {axis = 0 : i32} : tensor<$Nxi1> -> tensor<1x$Nxi1>\n"
         "%c_mrb = tt.broadcast %c_mr : tensor<$Mx1xi1> -> tensor<$Mx$Nxi1>\n"
         "%c_mcb = tt.broadcast %c_mc : tensor<1x$Nxi1> -> tensor<$Mx$Nxi1>\n"
         "%c_mask = arith.andi %c_mrb, %c_mcb : tensor<$Mx$Nxi1>\n");
     put(t, c,
-        c->carried ? "tt.store %c_q, %sum#0, %c_mask : tensor<$Mx$Nx!tt.ptr<f32>>\n"
-                   : "tt.store %c_q, %sum, %c_mask : tensor<$Mx$Nx!tt.ptr<f32>>\n");
+        c->carried ? "tt.store %c_q, %sum#0, %c_mask : tensor<$Mx$Nx!tt.ptr<$S>>\n"
+                   : "tt.store %c_q, %sum, %c_mask : tensor<$Mx$Nx!tt.ptr<$S>>\n");
     lilac_text_puts(t, "tt.return\n}\n}\n");
 }
 

@@ -88,7 +88,7 @@ extern const subcommand bench_command, compile_command, conflicts_command, conve
 typedef struct target_options {
     const char *target;                       /* NULL: absent */
     uint32_t num_warps, num_stages, num_ctas; /* or OPTION_NOT_GIVEN */
-    bool launch_maps;
+    bool launch_maps, split_sums;
     string_list schedules;
 } target_options;
 
@@ -106,7 +106,9 @@ typedef struct target_options {
     {"--num-ctas", NULL, OPTION_NUMBER, &(to).num_ctas, "N",                                       \
      "blocks of a cluster: what the module is for, or else 1"},                                    \
     {"--launch-maps", NULL, OPTION_FLAG, &(to).launch_maps, NULL,                                  \
-     "let the kernel have tensor maps that its launcher makes"},                                    \
+     "let the kernel have tensor maps that its launcher makes"},                                   \
+    {"--split-sums", NULL, OPTION_FLAG, &(to).split_sums, NULL,                                    \
+     "with --launch-maps: let it divide sums of products among blocks"},                           \
     {"--schedule", NULL, OPTION_TEXTS, &(to).schedules, "KEY=VALUE,…",                             \
      "the schedule of the loops with matrix products, or of number\n"                              \
      "N of them, as N:distance=2,copies=last; \"lilac explain\"\n"                                 \

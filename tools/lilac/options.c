@@ -327,9 +327,12 @@ int target_options_apply(const subcommand *command, const target_options *target
     if (target->num_stages == 0) {
         return usage_error(command, "--num-stages: a pipeline has at least one stage");
     }
-    options->target =
-        (lilac_target){arch, warps ? target->num_warps : 0, ctas ? target->num_ctas : 0,
-                       target->num_stages, target->launch_maps};
+    options->target = (lilac_target){.arch = arch,
+                                     .num_warps = warps ? target->num_warps : 0,
+                                     .num_ctas = ctas ? target->num_ctas : 0,
+                                     .num_stages = target->num_stages,
+                                     .launch_maps = target->launch_maps,
+                                     .split_sums = target->split_sums};
     options->schedules = target->schedules.list;
     options->schedule_count = target->schedules.count;
     return -1;

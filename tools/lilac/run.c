@@ -19,7 +19,7 @@ typedef struct run_request {
     launch_request launch;
     gpu_options gpu;
     string_list saves, expectations;
-    uint32_t threads;
+    uint32_t threads, parts;
     uint64_t limit;
     bool on_gpu, all_counters, profile;
 } run_request;
@@ -267,6 +267,7 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
     lilac_sim_launch launch = {
         .kernel = prepared->kernel,
         .grid = {blocks[0], blocks[1], blocks[2]},
+        .parts = request->parts,
         .arguments = arguments->bits,
         .argument_count = arguments->count,
         .tensor_maps = arguments->maps,
@@ -298,12 +299,17 @@ static bool time_launch(gpu_launch *gpu, lilac_context *context, double *seconds
     return good;
 }
 
+static bool set_parts(gpu_launch *gpu, const run_request *request) {
+    gpu->launch.parts = request->parts;
+    return true;
+}
+
 static int run_gpu(const run_request *request, prepared_launch *prepared, lilac_options *options) {
     gpu_launch gpu;
     launch_outcome outcome = {.prepared = prepared, .gpu = &gpu};
     int status = STATUS_REFUSED;
     if (gpu_open(&gpu, prepared, &request->gpu, options) && prepare(request, prepared, options) &&
-        gpu_load(&gpu, prepared, &request->gpu) &&
+        gpu_load(&gpu, prepared, &request->gpu) && set_parts(&gpu, request) &&
         time_launch(&gpu, prepared->context, &outcome.seconds) && gpu_fetch(&gpu, prepared)) {
         status = report(request, prepared, &outcome);
     }
@@ -348,10 +354,24 @@ static int check_device(const subcommand *command, run_request *request) {
     return -1;
 }
 
+static int check_parts(const subcommand *command, const run_request *request) {
+    const uint32_t parts = request->parts;
+    if (parts == 0 || parts > 8 || (parts & (parts - 1)) != 0) {
+        return usage_error(command, "--parts: %u is not 1, 2, 4 or 8", parts);
+    }
+    if (parts > 1 && !(request->launch.target.launch_maps && request->launch.target.split_sums)) {
+        return usage_error(command, "--parts needs --launch-maps and --split-sums");
+    }
+    return -1;
+}
+
 static int run_request_check(const subcommand *command, run_request *request) {
     lilac_options options;
     lilac_options_init(&options);
     int status = check_device(command, request);
+    if (status < 0) {
+        status = check_parts(command, request);
+    }
     if (status < 0 && request->profile && !request->launch.json) {
         status = usage_error(command, "--profile adds to what --json prints");
     }
@@ -368,7 +388,7 @@ static int run_request_check(const subcommand *command, run_request *request) {
 }
 
 static int run_run(const subcommand *command, int argc, char **argv) {
-    run_request request = {.gpu.device = "simulator"};
+    run_request request = {.gpu.device = "simulator", .parts = 1};
     target_options_init(&request.launch.target);
     const option_row table[] = {
         LAUNCH_OPTION_ROWS(request.launch),
@@ -383,6 +403,9 @@ static int run_run(const subcommand *command, int argc, char **argv) {
          "where it runs: simulator (the usual), cuda, or cuda:N for\n"
          "the GPU of that number"},
         GPU_COMPILER_ROW(request.gpu),
+        {"--parts", NULL, OPTION_NUMBER, &request.parts, "N",
+         "blocks that divide the sums of products of a program: 2, 4\n"
+         "or 8, of a kernel that --split-sums allows this; 1 unless\nsaid otherwise"},
         {"--threads", NULL, OPTION_NUMBER, &request.threads, "N",
          "threads of this machine that the simulator uses: one a\ncore unless said otherwise"},
         {"--limit", NULL, OPTION_COUNT, &request.limit, "N",
