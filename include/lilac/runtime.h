@@ -209,6 +209,8 @@ typedef struct lilac_gpu_launch {
     const lilac_tensor_map *tensor_maps; /* whose addresses are on the device */
     uint32_t tensor_map_count;
     lilac_gpu_stream stream;
+    uint32_t parts; /* above 1: that many blocks along z for each program, which are a cluster
+                       (tensor_map.h); then num_ctas and grid[2] are 1 */
 } lilac_gpu_launch;
 
 /* Enqueues a launch in its stream and returns. Pointers must be 0 or addresses that the device can
@@ -246,6 +248,7 @@ typedef struct lilac_mapped_launch {
     lilac_gpu_stream stream;
     /* Bits of the parameters that are no maps; integers are sign-extended. */
     int64_t values[LILAC_MAPPED_PARAMETERS];
+    uint32_t parts; /* blocks for each program (lilac_launch_parts): set by lilac_mapped_prepare */
     uint8_t maps[LILAC_MAPPED_MAPS][LILAC_TENSOR_MAP_BYTES];
 } lilac_mapped_launch;
 

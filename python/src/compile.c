@@ -23,7 +23,8 @@ enum {
     KEEP_SUBNORMALS = 16,
     TILE_IR = 32, /* the text of `lilac compile --emit tile` in place of TTGIR */
     LAUNCH_MAPS = 64,
-    ALL_FLAGS = 127
+    SPLIT_SUMS = 128,
+    ALL_FLAGS = 255
 };
 
 typedef struct job {
@@ -80,6 +81,7 @@ bool read_options(lilac_options *options, const char *target, const unsigned lau
     options->no_contraction = (flags & NO_CONTRACTION) != 0;
     options->keep_subnormals = (flags & KEEP_SUBNORMALS) != 0;
     options->target.launch_maps = (flags & LAUNCH_MAPS) != 0;
+    options->target.split_sums = (flags & SPLIT_SUMS) != 0;
     options->target.arch = target != NULL ? lilac_arch_find(target) : NULL;
     options->target.num_warps = launch[0];
     options->target.num_ctas = launch[1];

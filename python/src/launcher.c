@@ -10,9 +10,9 @@
  *             e f16, y bf16, f f32, d f64; x an argument that is no parameter (a constant)
  *   recipes   see recipes.c
  *   boxes     (element, swizzle, box) of each map, as in run.c
- *   counts    the address of four counters of 64 bits: launches with maps; without them because of a
+ *   counts    the address of five counters of 64 bits: launches with maps; without them because of a
  *             condition, of a limit of tensor maps, of an argument (or in a thread that has no
- *             context yet)
+ *             context yet); with maps and several blocks for each program
  *
  * Its call has the arguments of Triton's launchers: grid x, y, z, stream, function, packed
  * metadata, launch metadata, enter hook, exit hook, and then the kernel's. Arguments that Triton
@@ -27,7 +27,7 @@
 #include <structmember.h>
 
 enum { GRID, STREAM = 3, LAUNCH_METADATA = 6, ENTER_HOOK, EXIT_HOOK, FIRST };
-enum { MAPPED, CONDITION, LIMIT, ARGUMENT };
+enum { MAPPED, CONDITION, LIMIT, ARGUMENT, DIVIDED };
 
 typedef struct launcher_object {
     PyObject_HEAD PyObject *plain;
@@ -235,6 +235,7 @@ static PyObject *call(PyObject *object, PyObject *tuple, PyObject *words) {
         return PyObject_Call(self->plain, tuple, words);
     }
     self->counts[MAPPED]++;
+    self->counts[DIVIDED] += launch.parts > 1;
     return launch_mapped(self, &launch, tuple);
 }
 

@@ -1,7 +1,9 @@
 /* Recipes of tensor maps that the launcher makes, as the metadata contain them:
  *
- *   recipes    ([(parameter, base, offset, sizes, strides, pitch)], grid, parameters); the pitch may
- *              be missing: 0
+ *   recipes    ([(parameter, base, offset, sizes, strides, pitch)], grid, parameters, split); the
+ *              pitch may be missing: 0
+ *   split      (iterations, divisor, clocks, bytes): the launcher may start several blocks for each
+ *              program; may be missing
  *   sum        [[factor, parameter, …], …]: an offset, each size, each stride
  */
 #include "module.h"
@@ -106,10 +108,18 @@ static bool read_conditions(lilac_launch_conditions *conditions, uint32_t parame
     return count >= 0;
 }
 
+static bool read_split(lilac_launch_split *split, uint32_t parameters, PyObject *row) {
+    PyObject *iterations;
+    return PyArg_ParseTuple(row, "O!III", &PyList_Type, &iterations, &split->divisor,
+                            &split->clocks, &split->bytes) &&
+           read_sum(&split->iterations, parameters, iterations);
+}
+
 bool read_recipes(launch_recipes *result, PyObject *recipes, uint32_t parameters) {
-    PyObject *maps, *grid, *list;
-    if (!PyArg_ParseTuple(recipes, "O!O!O!", &PyList_Type, &maps, &PyList_Type, &grid, &PyList_Type,
-                          &list) ||
+    PyObject *maps, *grid, *list, *split = NULL;
+    if (!PyArg_ParseTuple(recipes, "O!O!O!|O!", &PyList_Type, &maps, &PyList_Type, &grid,
+                          &PyList_Type, &list, &PyTuple_Type, &split) ||
+        (split != NULL && !read_split(&result->launch.split, parameters, split)) ||
         !read_conditions(&result->launch.conditions, parameters, grid, list)) {
         return false;
     }

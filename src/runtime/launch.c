@@ -1,7 +1,8 @@
 /* A launch: its grid, its parameters as the kernels' ABI has them, scratch memory, the call.
  *
  *   parameters   p0, p1, …, global scratch, profile scratch
- *   grid         programs along x, each num_ctas blocks, which are a cluster
+ *   grid         programs along x, each num_ctas blocks, which are a cluster; or each several blocks
+ *                along z, which are one and divide a sum of products
  *
  * Scratch memory is allocated and freed in the launch's own stream, so launches on several streams
  * do not share it and nobody waits.
@@ -19,10 +20,20 @@ static bool refuse_count(const lilac_gpu_kernel *kernel, lilac_context *context,
 
 /* The grid in blocks. */
 static bool read_grid(const lilac_gpu_kernel *kernel, lilac_context *context,
-                      const uint32_t programs[3], unsigned blocks[3]) {
+                      const lilac_gpu_launch *launch, unsigned blocks[3]) {
     const lilac_cuda_device *device = &kernel->gpu->device;
+    const uint32_t parts = launch->parts > 1 ? launch->parts : 1;
+    if (parts > 1 && (kernel->program.num_ctas > 1 || launch->grid[2] > 1)) {
+        lilac_error(context, (lilac_position){0}, 0, "grid-size",
+                    "kernel '%s': %u blocks for each program, with %u blocks a cluster and %u "
+                    "programs along z; both must be 1",
+                    kernel->program.name, parts, kernel->program.num_ctas, launch->grid[2]);
+        return false;
+    }
     for (int i = 0; i < 3; i++) {
-        const uint64_t count = (uint64_t)programs[i] * (i == 0 ? kernel->program.num_ctas : 1);
+        const uint64_t count = (uint64_t)launch->grid[i] * (i == 0   ? kernel->program.num_ctas
+                                                            : i == 2 ? parts
+                                                                     : 1);
         if (count > device->max_grid[i]) {
             lilac_error(context, (lilac_position){0}, 0, "grid-size",
                         "kernel '%s': %llu blocks along %c, and %s runs at most %u",
@@ -128,19 +139,21 @@ static void remember(lilac_gpu *gpu, const char *name) {
 }
 
 static bool call(lilac_gpu_kernel *kernel, lilac_context *context, const unsigned blocks[3],
-                 lilac_gpu_stream stream) {
+                 const lilac_gpu_launch *launch) {
     const lilac_gpu_program *program = &kernel->program;
+    const bool divided = launch->parts > 1;
     cuda_launch_attribute cluster[2] = {
-        {.kind = CUDA_LAUNCH_CLUSTER_SIZE, .value.cluster = {program->num_ctas, 1, 1}},
+        {.kind = CUDA_LAUNCH_CLUSTER_SIZE,
+         .value.cluster = {program->num_ctas, 1, divided ? launch->parts : 1}},
         {.kind = CUDA_LAUNCH_CLUSTER_POLICY, .value.policy = CUDA_CLUSTER_POLICY_SPREAD},
     };
     const cuda_launch_config config = {
         .grid = {blocks[0], blocks[1], blocks[2]},
         .block = {32 * program->num_warps, 1, 1},
         .shared_bytes = program->shared_bytes,
-        .stream = stream,
+        .stream = launch->stream,
         .attributes = cluster,
-        .attribute_count = program->num_ctas > 1 ? 2 : 0,
+        .attribute_count = program->num_ctas > 1 || divided ? 2 : 0,
     };
     const int result = kernel->gpu->api->launch(&config, kernel->function, kernel->places, NULL);
     if (result == 0) {
@@ -150,7 +163,7 @@ static bool call(lilac_gpu_kernel *kernel, lilac_context *context, const unsigne
                            "kernel '%s' cannot be launched: %u × %u × %u blocks of %u threads, %u "
                            "bytes of shared memory, %u blocks a cluster",
                            program->name, blocks[0], blocks[1], blocks[2], config.block[0],
-                           program->shared_bytes, program->num_ctas);
+                           program->shared_bytes, divided ? launch->parts : program->num_ctas);
 }
 
 static bool call_with_scratch(lilac_gpu_kernel *kernel, lilac_context *context,
@@ -172,7 +185,7 @@ static bool call_with_scratch(lilac_gpu_kernel *kernel, lilac_context *context,
         const bool is_map = i < count && program->parameters[i].is_tensor_map;
         kernel->places[i] = is_map ? (void *)map++ : &kernel->bits[i];
     }
-    good = good && call(kernel, context, blocks, launch->stream);
+    good = good && call(kernel, context, blocks, launch);
     good = free_scratch(kernel, context, scratch[0], launch->stream) && good;
     return free_scratch(kernel, context, scratch[1], launch->stream) && good;
 }
@@ -183,7 +196,7 @@ bool lilac_gpu_run(lilac_gpu_kernel *kernel, lilac_context *context,
     if (launch->argument_count != kernel->program.parameter_count) {
         return refuse_count(kernel, context, launch->argument_count);
     }
-    if (!read_grid(kernel, context, launch->grid, blocks)) {
+    if (!read_grid(kernel, context, launch, blocks)) {
         return false;
     }
     if (blocks[0] == 0 || blocks[1] == 0 || blocks[2] == 0) {

@@ -25,6 +25,7 @@ struct lilac_mapped_kernel {
     uint32_t value_count;
     uint32_t num_warps, shared_bytes;
     bool cooperative;
+    lilac_launch_room room; /* no clusters: programs are one block each */
     lilac_launch_maps recipes;
     lilac_launch_map copies[LILAC_MAPPED_MAPS];
     lilac_tensor_map maps[LILAC_MAPPED_MAPS];
@@ -39,6 +40,35 @@ static bool are_last(const lilac_mapped_description *d) {
         }
     }
     return true;
+}
+
+/* How many clusters of `parts` blocks are resident at the same time; 0 if the driver does not say. */
+static uint32_t resident_clusters(const lilac_mapped_kernel *kernel, uint32_t parts) {
+    cuda_launch_attribute size = {.kind = CUDA_LAUNCH_CLUSTER_SIZE, .value.cluster = {1, 1, parts}};
+    const cuda_launch_config config = {
+        .grid = {1, 1, parts},
+        .block = {32 * kernel->num_warps, 1, 1},
+        .shared_bytes = kernel->shared_bytes,
+        .attributes = &size,
+        .attribute_count = 1,
+    };
+    int count = 0;
+    const int result = kernel->cuda->api.resident_clusters(&count, kernel->function, &config);
+    return result == 0 && count > 0 ? (uint32_t)count : 0;
+}
+
+static void find_room(lilac_mapped_kernel *kernel) {
+    const cuda_api *api = &kernel->cuda->api;
+    int device = 0, multiprocessors = 0;
+    if (kernel->recipes.split.divisor == 0 || kernel->cooperative ||
+        api->context_device(&device) != 0 ||
+        api->device_attribute(&multiprocessors, CUDA_DEVICE_MULTIPROCESSORS, device) != 0) {
+        return;
+    }
+    kernel->room.multiprocessors = (uint32_t)multiprocessors;
+    for (uint32_t i = 0; i < LILAC_LAUNCH_PART_CHOICES; i++) {
+        kernel->room.clusters[i] = resident_clusters(kernel, 1U << i);
+    }
 }
 
 lilac_mapped_kernel *lilac_mapped_create(const lilac_cuda *cuda,
@@ -59,6 +89,7 @@ lilac_mapped_kernel *lilac_mapped_create(const lilac_cuda *cuda,
     memcpy(kernel->copies, d->recipes->maps, count * sizeof *kernel->copies);
     memcpy(kernel->maps, d->maps, count * sizeof *kernel->maps);
     kernel->recipes.maps = kernel->copies;
+    find_room(kernel);
     return kernel;
 }
 
@@ -128,6 +159,8 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
             return LILAC_MAPPED_LIMIT;
         }
     }
+    launch->parts =
+        lilac_launch_parts(&recipes->split, &kernel->room, launch->grid, launch->values);
     return LILAC_MAPPED_READY;
 }
 
@@ -146,14 +179,19 @@ int lilac_mapped_run(const lilac_mapped_kernel *kernel, lilac_mapped_launch *lau
     }
     *place++ = &no_scratch[0];
     *place++ = &no_scratch[1];
+    const bool divided = launch->parts > 1; /* then the grid has one program along z */
     cuda_launch_attribute cooperative = {.kind = CUDA_LAUNCH_COOPERATIVE, .value.cooperative = 1};
+    cuda_launch_attribute cluster[2] = {
+        {.kind = CUDA_LAUNCH_CLUSTER_SIZE, .value.cluster = {1, 1, launch->parts}},
+        {.kind = CUDA_LAUNCH_CLUSTER_POLICY, .value.policy = CUDA_CLUSTER_POLICY_SPREAD},
+    };
     const cuda_launch_config config = {
-        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .grid = {launch->grid[0], launch->grid[1], divided ? launch->parts : launch->grid[2]},
         .block = {32 * kernel->num_warps, 1, 1},
         .shared_bytes = kernel->shared_bytes,
         .stream = launch->stream,
-        .attributes = &cooperative,
-        .attribute_count = kernel->cooperative,
+        .attributes = divided ? cluster : &cooperative,
+        .attribute_count = divided ? 2 : kernel->cooperative,
     };
     return kernel->cuda->api.launch(&config, kernel->function, places, NULL);
 }

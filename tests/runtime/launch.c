@@ -237,6 +237,26 @@ static void test_clusters(void **state) {
     close_machine(&m);
 }
 
+/* Several blocks for each program, along z. */
+static void test_parts(void **state) {
+    (void)state;
+    machine m = open_machine("");
+    lilac_gpu_kernel *kernel = lilac_gpu_load_program(m.gpu, context, &width_program, NULL);
+    const uint64_t arguments[6] = {0};
+    lilac_gpu_launch launch = {
+        .grid = {3, 2, 1}, .arguments = arguments, .argument_count = 6, .parts = 4};
+    assert_true(lilac_gpu_run(kernel, context, &launch));
+    assert_says(fake.log(),
+                "grid 3 2 4 block 256 1 1 shared 4096 on the default stream cluster 1 1 "
+                "4 policy 1 (");
+    launch.grid[2] = 2;
+    assert_false(lilac_gpu_run(kernel, context, &launch));
+    assert_says(said("grid-size"),
+                "4 blocks for each program, with 1 blocks a cluster and 2 programs");
+    lilac_gpu_unload(kernel);
+    close_machine(&m);
+}
+
 static void test_large_shared_memory(void **state) {
     (void)state;
     machine m = open_machine("static=1000");
@@ -608,6 +628,7 @@ int main(void) {
         TEST(test_parameters),
         TEST(test_tensor_maps),
         TEST(test_clusters),
+        TEST(test_parts),
         TEST(test_large_shared_memory),
         TEST(test_scratch_memory),
         TEST(test_empty_grids),

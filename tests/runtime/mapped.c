@@ -176,13 +176,47 @@ static void test_pitch(void **state) {
     const other_library other = begin_other();
     lilac_launch_map wide = recipe;
     wide.pitch = 32;
-    const lilac_launch_maps made = {1, &wide, recipes.conditions};
+    const lilac_launch_maps made = {1, &wide, recipes.conditions, {0}};
     lilac_mapped_kernel *any = create(&other, false), *kernel = create_with(&other, false, &made);
     lilac_mapped_launch even = launch_of(16, 64), odd = launch_of(16, 72);
     assert_int_equal(lilac_mapped_prepare(any, &odd), LILAC_MAPPED_READY);
     assert_int_equal(lilac_mapped_prepare(kernel, &even), LILAC_MAPPED_READY);
     assert_int_equal(lilac_mapped_prepare(kernel, &odd), LILAC_MAPPED_LIMIT);
     lilac_mapped_destroy(any);
+    lilac_mapped_destroy(kernel);
+    end_other(&other);
+}
+
+/* m iterations, which the launcher divides among the blocks of a cluster. */
+static void test_parts(void **state) {
+    (void)state;
+    const other_library other = begin_other();
+    lilac_launch_maps divided = recipes;
+    divided.split = (lilac_launch_split){
+        .divisor = 1, .iterations = {1, {{1, 1, {1}}}}, .clocks = 1000, .bytes = 4096};
+    lilac_mapped_kernel *kernel = create_with(&other, false, &divided);
+    lilac_mapped_launch launch = launch_of(100, 64);
+    assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
+    assert_int_equal(launch.parts, 8);
+    assert_int_equal(lilac_mapped_run(kernel, &launch), 0);
+    assert_says(fake.log(),
+                "  k grid 5 1 8 block 128 1 1 shared 1024 on the default stream cluster "
+                "1 1 8 policy 1 (");
+    launch = launch_of(2, 64);
+    assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
+    assert_int_equal(launch.parts, 1);
+    assert_int_equal(lilac_mapped_run(kernel, &launch), 0);
+    assert_says(fake.log(), "  k grid 5 1 1 block 128 1 1 shared 1024 on the default stream (");
+    lilac_mapped_destroy(kernel);
+    kernel = create_with(&other, true, &divided); /* a cooperative launch has its own grid */
+    launch = launch_of(100, 64);
+    assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
+    assert_int_equal(launch.parts, 1);
+    lilac_mapped_destroy(kernel);
+    fake.rule("cuOccupancyMaxActiveClusters=1");
+    kernel = create_with(&other, false, &divided);
+    assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
+    assert_int_equal(launch.parts, 1);
     lilac_mapped_destroy(kernel);
     end_other(&other);
 }
@@ -234,6 +268,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_kept_maps, begin, end),
         cmocka_unit_test_setup_teardown(test_plain_launches, begin, end),
         cmocka_unit_test_setup_teardown(test_pitch, begin, end),
+        cmocka_unit_test_setup_teardown(test_parts, begin, end),
         cmocka_unit_test_setup_teardown(test_descriptions, begin, end),
         cmocka_unit_test_setup_teardown(test_addresses, begin, end),
     };

@@ -33,6 +33,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { MOST = 64, LOG_SIZE = 1 << 16, NAME_SIZE = 64, MOST_PARAMETERS = 16 };
+enum { MULTIPROCESSORS = 132 };
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101 };
 enum { INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500 };
 
@@ -265,7 +266,7 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
         *value = 65535;
         break;
     case 16:
-        *value = 132;
+        *value = MULTIPROCESSORS;
         break;
     case 36:
         *value = 1000000;
@@ -368,6 +369,11 @@ EXPORT int cuCtxPushCurrent_v2(context *pushed) {
 EXPORT int cuCtxGetCurrent(context **found) {
     *found = current();
     return ruled("cuCtxGetCurrent");
+}
+
+EXPORT int cuCtxGetDevice(int *device) {
+    *device = 7;
+    return current() == NULL ? INVALID_CONTEXT : ruled("cuCtxGetDevice");
 }
 
 EXPORT int cuCtxPopCurrent_v2(context **popped) {
@@ -674,6 +680,19 @@ EXPORT int cuTensorMapEncodeTiled(void *map, int element, unsigned rank, void *a
     memset(map, 0, TENSOR_MAP);
     memcpy(map, &at, sizeof at);
     return 0;
+}
+
+/* As many multiprocessors as the device has, each with one block. */
+EXPORT int cuOccupancyMaxActiveClusters(int *count, function *asked, const launch_config *config) {
+    const int error = enter("cuOccupancyMaxActiveClusters");
+    unsigned blocks = 1;
+    for (unsigned i = 0; i < config->attribute_count; i++) {
+        const launch_attribute *a = &config->attributes[i];
+        blocks =
+            a->kind == 4 ? a->value.numbers[0] * a->value.numbers[1] * a->value.numbers[2] : blocks;
+    }
+    *count = (int)(MULTIPROCESSORS / blocks);
+    return error != 0 ? error : asked->name[0] == '\0' ? INVALID_HANDLE : 0;
 }
 
 EXPORT int cuLaunchKernelEx(const launch_config *config, function *run, void **parameters,

@@ -282,6 +282,42 @@ def test_parameters(machine):
     assert row.mapped_launches == 1 and set(row.plain_launches.values()) == {0}
 
 
+SPLIT = {"iterations": [[1, 5], [63]], "divisor": 64, "clocks": 700, "bytes": 32768}
+
+
+def test_divided_sums(machine):
+    """Few programs of long sums: several blocks for each, which are a cluster."""
+    machine.compiler.change = lambda facts: {**facts, "launch_split": SPLIT}
+    machine.launch(k=256)
+    machine.launch(k=64 * 1000, a_pitch=64 * 1000)
+    whole, divided = machine.gpu.launches()
+    assert whole.startswith("product grid 3 1 1 ") and "cluster" not in whole
+    assert divided.startswith("product grid 3 1 8 ") and "on the default stream cluster 1 1 8 policy 1 (" in divided
+    row, = lilac.triton.report().rows
+    assert row.mapped_launches == 2 and row.divided_launches == 1
+    assert "2 launches (1 with divided sums) with 2 tensor maps" in str(lilac.triton.report())
+
+
+def test_divided_sums_switched_on(compiler, monkeypatch):
+    with lilac.triton.enabled():
+        warm_up()
+        assert "LILAC_TRITON_SPLIT_SUMS" not in os.environ
+    with lilac.triton.enabled(split_sums=True):
+        warm_up()
+        assert os.environ["LILAC_TRITON_SPLIT_SUMS"] == "1"
+        with lilac.triton.enabled():
+            warm_up()
+            assert "LILAC_TRITON_SPLIT_SUMS" not in os.environ
+    assert "LILAC_TRITON_SPLIT_SUMS" not in os.environ
+    monkeypatch.setenv("LILAC_TRITON_SPLIT_SUMS", "1")
+    with lilac.triton.enabled():
+        warm_up(num_stages=4)
+    with lilac.triton.enabled(split_sums=False):
+        assert os.environ["LILAC_TRITON_SPLIT_SUMS"] == "0"
+    assert os.environ["LILAC_TRITON_SPLIT_SUMS"] == "1"
+    assert [words["split_sums"] for words in compiler.asked] == [False, True, True]
+
+
 def test_maps_are_kept(machine):
     for pitch in (256, 272, 256, 272):
         machine.launch(a_pitch=pitch)
@@ -312,7 +348,7 @@ def test_plain_kernel_where_maps_cannot_be(machine, reason, change):
     assert re.search(f"launches with 2 tensor maps of the launcher; without: 1 because of an? {reason}",
                      str(lilac.triton.report()))
     lilac.triton.reset_report()
-    assert mapped.counts(machine.kernel.hash)[0] == [0, 0, 0, 0]
+    assert mapped.counts(machine.kernel.hash)[0] == [0, 0, 0, 0, 0]
 
 
 def test_driver_refuses_a_map(machine):
@@ -498,7 +534,7 @@ def test_scalars(library, type, tile, value, bits):
     launch = mapped.launcher_of(lambda *arguments: plain.append(arguments), signature, facts, False, counts)
     for given in (value, OUTSIDE[type]):
         launch(1, 1, 1, 0, 0, None, None, None, None, gpu.memory(64), object(), (given, None, (7,)))
-    assert len(plain) == 1 and plain[0][-1][0] is OUTSIDE[type] and list(counts.values) == [1, 0, 0, 1]
+    assert len(plain) == 1 and plain[0][-1][0] is OUTSIDE[type] and list(counts.values) == [1, 0, 0, 1, 0]
     shown = int(gpu.launches()[0].split("(")[1].split(", ")[1], 16)
     assert shown & (1 << {"1": 8, "8": 8, "6": 16, "2": 32, "4": 64}[tile[-1]]) - 1 == bits
 

@@ -343,7 +343,7 @@ class SecondKernel:
         self.seconds = perf_counter() - start
 
     def make(self) -> dict[str, Any]:
-        kernel = compile(self.text, launch_maps=True, **self.words)
+        kernel = compile(self.text, launch_maps=True, split_sums=self.first.settings.split_sums, **self.words)
         said = kernel.metadata
         maps = said.get("launch_maps")
         if not maps:
@@ -359,6 +359,7 @@ class SecondKernel:
                            "shared": max(said["shared"], getattr(self.first.options, "min_shared_mem", None) or 0),
                            "registers": registers, "spills": spills, "launch_maps": maps,
                            "launch_conditions": said["launch_conditions"],
+                           "launch_split": said.get("launch_split"),
                            "parameters": [one["type"] for number, one in enumerate(said["parameters"])
                                           if number not in made]}}
 

@@ -62,6 +62,8 @@ class Row:
     """Why a kernel that could have maps is launched without: its compilation, or the device."""
     mapped_launches: int = 0
     """Launches with maps, in this process."""
+    divided_launches: int = 0
+    """Those of them with several blocks for each program, which divide its sums of products."""
     plain_launches: dict[str, int] = field(default_factory=dict)
     """Launches of a kernel with maps that could not use them, by the reason: "condition" (the kernel is correct for
     fewer values or blocks), "limit" (of tensor maps: alignment, strides, sizes), "argument" (of another kind)."""
@@ -108,7 +110,8 @@ class Row:
                             for why, count in self.plain_launches.items() if count)
         launches = f"{self.mapped_launches} launch{'' if self.mapped_launches == 1 else 'es'}"
         maps = f"{self.maps} tensor map{'' if self.maps == 1 else 's'}"
-        return f"{launches} with {maps} of the launcher{'; without: ' if without else ''}{without}{self._resources}"
+        divided = f" ({self.divided_launches} with divided sums)" if self.divided_launches else ""
+        return f"{launches}{divided} with {maps} of the launcher{'; without: ' if without else ''}{without}{self._resources}"
 
     @property
     def _resources(self) -> str:
@@ -336,8 +339,9 @@ def _counted(row: Row) -> Row:
     counts, why = mapped.counts(row.hash)
     if counts is None:
         return row
-    launches, *plain = counts
-    return replace(row, mapped_launches=launches, plain_launches=dict(zip(("condition", "limit", "argument"), plain)),
+    launches, *plain, divided = counts
+    return replace(row, mapped_launches=launches, divided_launches=divided,
+                   plain_launches=dict(zip(("condition", "limit", "argument"), plain)),
                    maps_refused=why or row.maps_refused)
 
 

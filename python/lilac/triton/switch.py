@@ -28,6 +28,7 @@ from .backend import backend_class
 VARIABLE = "LILAC_TRITON"
 KNOWN = ((3, 4), (3, 9))  # the oldest and the newest minor version of Triton that this works with
 MAPS_VARIABLE = "LILAC_TRITON_LAUNCH_MAPS"
+SPLIT_VARIABLE = "LILAC_TRITON_SPLIT_SUMS"
 TAG_VARIABLE = "TORCH_COMPILE_CACHE_KEY_TAG"
 
 
@@ -58,11 +59,13 @@ class Settings:
     profile_scratch: bool  # the launcher passes a pointer for it
     refusal: Callable[..., CompilationError]
     launch_maps: bool = True  # kernels may have tensor maps that the launcher makes
+    split_sums: bool = False  # and the launcher may divide their sums of products among blocks
 
     @functools.cached_property
     def key(self) -> str:
         """Part of every key of a cache."""
-        key = build_key() + ("-or-triton" if self.fallback else "") + ("" if self.launch_maps else "-no-maps")
+        key = build_key() + ("-or-triton" if self.fallback else "") + ("" if self.launch_maps else "-no-maps") \
+            + ("-split-sums" if self.split_sums else "")
         return f"{key}-{_file_key(self.ptxas)}" if self.ptxas else key
 
 
@@ -107,26 +110,33 @@ _active: Optional[Settings] = None
 _undo: list[Callable[[], Any]] = []
 
 
-_user_maps: Optional[str] = None  # MAPS_VARIABLE before lilac set it, while it has
+_SWITCHES = {MAPS_VARIABLE: ("launch_maps", True), SPLIT_VARIABLE: ("split_sums", False)}  # fields, and what is usual
+_user: dict[str, Optional[str]] = {}  # those variables that lilac has set, as they were before
 
 
-def _allows_maps() -> bool:
-    """Whether the user's environment allows tensor maps of the launcher."""
-    ours = _active is not None and not _active.launch_maps
-    return (_user_maps if ours else os.environ.get(MAPS_VARIABLE)) != "0"
+def _means(value: Optional[str], usual: bool) -> bool:
+    return value != "0" if usual else value == "1"
 
 
-def enable(fallback: Optional[str] = None, launch_maps: bool = True) -> None:
+def _asked(variable: str) -> bool:
+    """What the user's environment says."""
+    return _means(_user[variable] if variable in _user else os.environ.get(variable), _SWITCHES[variable][1])
+
+
+def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums: Optional[bool] = None) -> None:
     """From now on Triton compiles through lilac, in this process and in those that it starts.
 
     What lilac refuses raises `lilac.CompilationError`; with `fallback="triton"` such kernels are
     compiled by Triton, with a FallbackWarning each. With `launch_maps=False`, or
-    LILAC_TRITON_LAUNCH_MAPS=0 in the environment, no kernel has tensor maps that the launcher makes."""
+    LILAC_TRITON_LAUNCH_MAPS=0 in the environment, no kernel has tensor maps that the launcher makes. With
+    `split_sums=True`, or LILAC_TRITON_SPLIT_SUMS=1, the launcher of such a kernel may start several blocks for
+    each program, which divide the iterations of a sum of products; its order depends on the grid then."""
     if fallback not in (None, "triton"):
         raise ValueError(f'fallback is None or "triton", not {fallback!r}')
     with _lock:
         settings = Settings(fallback == "triton", os.environ.get("LILAC_PTXAS") or None, _version() >= (3, 5),
-                            _refusal_class(), bool(launch_maps) and _allows_maps())
+                            _refusal_class(), bool(launch_maps) and _asked(MAPS_VARIABLE),
+                            _asked(SPLIT_VARIABLE) if split_sums is None else bool(split_sums))
         _switch_to(settings)
 
 
@@ -141,10 +151,11 @@ def is_enabled() -> bool:
 
 
 @contextlib.contextmanager
-def enabled(fallback: Optional[str] = None, launch_maps: bool = True) -> Iterator[None]:
+def enabled(fallback: Optional[str] = None, launch_maps: bool = True,
+            split_sums: Optional[bool] = None) -> Iterator[None]:
     """`enable` for a block; then as it was before."""
     before = _active
-    enable(fallback, launch_maps)
+    enable(fallback, launch_maps, split_sums)
     try:
         yield
     finally:
@@ -153,7 +164,7 @@ def enabled(fallback: Optional[str] = None, launch_maps: bool = True) -> Iterato
 
 
 def _switch_to(settings: Optional[Settings]) -> None:
-    global _active, _user_maps
+    global _active
     if settings is not None and _active is not None and settings.key == _active.key:
         return
     if settings is None and _active is None:
@@ -162,7 +173,6 @@ def _switch_to(settings: Optional[Settings]) -> None:
     while _undo:
         _undo.pop()()
     _active = None
-    _user_maps = os.environ.get(MAPS_VARIABLE)
     if settings is not None:
         try:
             _on(settings)
@@ -190,8 +200,12 @@ def _on(settings: Settings) -> None:
     _undo.append(launch.install())
     _undo.append(mapped.install())
     _set(VARIABLE, "fallback" if settings.fallback else "1")
-    if not settings.launch_maps:
-        _set(MAPS_VARIABLE, "0")
+    for name, (field, usual) in _SWITCHES.items():
+        value = getattr(settings, field)
+        if _means(os.environ.get(name), usual) != value:
+            _user[name] = os.environ.get(name)
+            _undo.append(functools.partial(_user.pop, name))
+            _set(name, "1" if value else "0")
     _set(TAG_VARIABLE, _without(os.environ.get(TAG_VARIABLE, ""), settings.key) + settings.key)
     rows.listen_to_children()
 
