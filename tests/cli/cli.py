@@ -129,6 +129,8 @@ class Usage(CommandTest):
                 (["run", "a", "--grid", "1,,2"], "numbers of blocks"),
                 (["run", "a", "--grid", "-1"], "numbers of blocks"),
                 (["run", "a", "--grid", "1,70000"], "numbers of blocks"),
+                (["run", "a", "--grid", "1", "--parts", "3"], "1, 2, 4 or 8"),
+                (["run", "a", "--grid", "1", "--parts", "2"], "--launch-maps and --split-sums"),
                 (["run", "a", "--grid", "1", "--arg", "x"], "NAME=VALUE"),
                 (["run", "a", "--grid", "1", "--arg", "=3"], "NAME=VALUE"),
                 (["run", "a", "--grid", "1", "--save", "x="], "NAME=FILE"),
@@ -352,9 +354,19 @@ class Compile(CommandTest):
             {"parameter": 9, "base": 1, "sizes": [[k], [[1 << 31]]], "strides": [[sb]], **box}])
         self.assertEqual(report["launch_conditions"], {"grid": [(1 << 31) - 1] * 3, "parameters": []})
         self.assertEqual(report["tensordesc_meta"], [])
+        self.assertNotIn("launch_split", report)
+        report = json.loads(self.lilac(*words, "--launch-maps", "--split-sums").stdout)
+        self.assertEqual(report["launch_split"],
+                         {"iterations": [[1, 5], [63]], "divisor": 64, "clocks": 356, "bytes": 16384})
         report = json.loads(self.lilac(*words).stdout)
         self.assertEqual(report["launch_maps"], [])
         self.assertNotIn("launch_conditions", report)
+
+    def test_parts(self):
+        """Only kernels whose sums can be divided have several blocks for a program."""
+        done = self.lilac("run", self.file, "--grid", "1", "--arg", "x=empty:f32:128", "--arg",
+                          "o=empty:f32:128", "--arg", "n=8", "--launch-maps", "--split-sums", "--parts", "2", status=REFUSED)
+        self.assertRegex(done.stderr, r"no sum of products that several blocks can divide \[launch-condition\]")
 
     def test_emissions(self):
         self.assertIn(".visible .entry twice(", self.lilac("compile", self.file).stdout)

@@ -254,6 +254,18 @@ static bool simulate(const run_request *request, prepared_launch *prepared,
     return done;
 }
 
+/* Can several blocks compute a program of the kernel, if that is asked for? */
+static bool allow_parts(const run_request *request, const prepared_launch *prepared) {
+    const kernel_signature *signature = &prepared->arguments.signature;
+    if (request->parts == 1 || signature->launch_maps.split.divisor > 0) {
+        return true;
+    }
+    lilac_error(prepared->context, signature->position, 0, "launch-condition",
+                "--parts %u: kernel '%s' has no sum of products that several blocks can divide",
+                request->parts, signature->name);
+    return false;
+}
+
 static int run_simulator(const run_request *request, prepared_launch *prepared,
                          lilac_options *options) {
     const uint32_t *blocks = request->launch.blocks;
@@ -261,7 +273,7 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
     launch_outcome outcome = {.prepared = prepared};
     options->stop_at = LILAC_STAGE_SIMT;
     options->number_operations = request->profile;
-    if (!prepare(request, prepared, options)) {
+    if (!prepare(request, prepared, options) || !allow_parts(request, prepared)) {
         return arguments->misused ? STATUS_USAGE : STATUS_REFUSED;
     }
     lilac_sim_launch launch = {
@@ -285,7 +297,8 @@ static int run_simulator(const run_request *request, prepared_launch *prepared,
     return status;
 }
 
-static bool time_launch(gpu_launch *gpu, lilac_context *context, double *seconds) {
+static bool time_launch(gpu_launch *gpu, lilac_context *context, uint32_t parts, double *seconds) {
+    gpu->launch.parts = parts;
     lilac_gpu_event before = NULL, after = NULL;
     const bool good = lilac_gpu_event_create(gpu->gpu, context, &before) &&
                       lilac_gpu_event_create(gpu->gpu, context, &after) &&
@@ -299,18 +312,14 @@ static bool time_launch(gpu_launch *gpu, lilac_context *context, double *seconds
     return good;
 }
 
-static bool set_parts(gpu_launch *gpu, const run_request *request) {
-    gpu->launch.parts = request->parts;
-    return true;
-}
-
 static int run_gpu(const run_request *request, prepared_launch *prepared, lilac_options *options) {
     gpu_launch gpu;
     launch_outcome outcome = {.prepared = prepared, .gpu = &gpu};
     int status = STATUS_REFUSED;
     if (gpu_open(&gpu, prepared, &request->gpu, options) && prepare(request, prepared, options) &&
-        gpu_load(&gpu, prepared, &request->gpu) && set_parts(&gpu, request) &&
-        time_launch(&gpu, prepared->context, &outcome.seconds) && gpu_fetch(&gpu, prepared)) {
+        allow_parts(request, prepared) && gpu_load(&gpu, prepared, &request->gpu) &&
+        time_launch(&gpu, prepared->context, request->parts, &outcome.seconds) &&
+        gpu_fetch(&gpu, prepared)) {
         status = report(request, prepared, &outcome);
     }
     gpu_close(&gpu);
