@@ -2,6 +2,7 @@
  * else can be read or written. */
 #include "command.h"
 #include "explain_texts.h"
+#include "search.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,4 +47,11 @@ bool npy_read(npy *array, const char *path, lilac_text *why) {
 
 void npy_clear(npy *array) {
     (void)array;
+}
+
+/* A search compiles hundreds of kernels, with buffers from files. */
+int search_schedules(const search_request *request) {
+    (void)request;
+    (void)file_error("the page does not search for schedules; the command does");
+    return STATUS_USAGE;
 }

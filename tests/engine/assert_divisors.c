@@ -73,7 +73,7 @@ static lilac_tile_module *read_kernel(lilac_context *context, const char *text) 
 }
 
 static lilac_tile_module *asserted(lilac_context *context, const char *text) {
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false};
+    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
     lilac_tile_module *module = read_kernel(context, text);
     bool changed = false;
     assert_true(lilac_engine_assert_divisors(module, &target, &changed) && changed);
@@ -154,7 +154,7 @@ static void find_rest(void *data, lilac_tile_op *op) {
 }
 
 static int64_t contiguity_of_rows(lilac_tile_module *module) {
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false};
+    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
     bool changed;
     assert_true(lilac_engine_simplify(module, &target, &changed));
     lilac_arena *arena = lilac_arena_create();

@@ -678,7 +678,7 @@ static void refusals(void **state) {
     program_clear(&p);
 
     program_body(&p, "", 4);
-    p.target = (lilac_target){lilac_arch_find("sm_80"), 4, 2, 3, false};
+    p.target = (lilac_target){lilac_arch_find("sm_80"), 4, 2, 3, false, false};
     assert_false(lilac_engine_assign_layouts(p.module, &p.target, &changed));
     expect_error(&p, "unsupported-clusters", "sm_80 has no clusters");
     program_clear(&p);

@@ -184,7 +184,7 @@ static void wavefronts_are_predicted(void **state) {
         simulate(&row_major, lilac_text_get(&plain));
         lilac_arena *arena = lilac_arena_create();
         lilac_memory_layout_report report;
-        const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false};
+        const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
         lilac_engine_memory_layouts(&report, arena, h.tile->functions, &target);
         assert_int_equal(report.count, 1);
         const lilac_memory_layout *layout = &report.layouts[0];

@@ -289,7 +289,7 @@ static void check_record(const pass_run *run) {
 
 static void run_pass(lilac_tile_module *module, const void *data) {
     pass_run *run = *(pass_run *const *)data;
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, run->c->stages, false};
+    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, run->c->stages, false, false};
     if (run->c->asked != NULL) {
         ask(module, run->c);
     }

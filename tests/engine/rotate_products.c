@@ -181,7 +181,7 @@ static void count_products(void *data, lilac_tile_op *op) {
 
 /* What the passes change, one after another. */
 static void expect_changes(const loop_case *c, const char *text) {
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, c->stages, false};
+    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, c->stages, false, false};
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module =
         lilac_tile_read(context, lilac_source_add(context, "loop.ttir", text, strlen(text)));

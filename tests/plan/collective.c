@@ -7,7 +7,7 @@
 #include "support/test.h"
 
 static lilac_target target_of(uint32_t warps) {
-    return (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 1, false};
+    return (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 1, false, false};
 }
 
 /* A tensor of 2^a × 2^b elements whose columns are units: bit i of the coordinate (dim0's bits
