@@ -152,10 +152,10 @@ typedef struct lilac_launch_maps {
 /* What a device has for a kernel: its multiprocessors, and how many clusters of 1, 2, 4 and 8 of the
  * kernel's blocks can be resident at the same time. */
 enum { LILAC_LAUNCH_PART_CHOICES = 4 };
-typedef struct lilac_launch_room {
+typedef struct lilac_launch_capacity {
     uint32_t multiprocessors;
     uint32_t clusters[LILAC_LAUNCH_PART_CHOICES];
-} lilac_launch_room;
+} lilac_launch_capacity;
 
 struct lilac_simt_kernel;
 
@@ -172,7 +172,7 @@ lilac_launch_conditions_check(lilac_context *context, const lilac_launch_conditi
 /* How many blocks a launch starts for each program: the number with which it takes least time by a
  * model (choose_parts.c); 1, 2, 4 or 8. */
 LILAC_API uint32_t lilac_launch_parts(const lilac_launch_split *split,
-                                      const lilac_launch_room *room, const uint32_t grid[3],
+                                      const lilac_launch_capacity *capacity, const uint32_t grid[3],
                                       const int64_t *values);
 /* Sets the address, the sizes and the strides of a map whose other fields are set, and checks its
  * limits (lilac_tensor_map_check). False after an error of id `tensor-map`; the context may be

@@ -25,7 +25,7 @@ struct lilac_mapped_kernel {
     uint32_t value_count;
     uint32_t num_warps, shared_bytes;
     bool cooperative;
-    lilac_launch_room room; /* no clusters: programs are one block each */
+    lilac_launch_capacity capacity; /* no clusters: programs are one block each */
     lilac_launch_maps recipes;
     lilac_launch_map copies[LILAC_MAPPED_MAPS];
     lilac_tensor_map maps[LILAC_MAPPED_MAPS];
@@ -65,9 +65,9 @@ static void find_room(lilac_mapped_kernel *kernel) {
         api->device_attribute(&multiprocessors, CUDA_DEVICE_MULTIPROCESSORS, device) != 0) {
         return;
     }
-    kernel->room.multiprocessors = (uint32_t)multiprocessors;
+    kernel->capacity.multiprocessors = (uint32_t)multiprocessors;
     for (uint32_t i = 0; i < LILAC_LAUNCH_PART_CHOICES; i++) {
-        kernel->room.clusters[i] = resident_clusters(kernel, 1U << i);
+        kernel->capacity.clusters[i] = resident_clusters(kernel, 1U << i);
     }
 }
 
@@ -160,7 +160,7 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
         }
     }
     launch->parts =
-        lilac_launch_parts(&recipes->split, &kernel->room, launch->grid, launch->values);
+        lilac_launch_parts(&recipes->split, &kernel->capacity, launch->grid, launch->values);
     return LILAC_MAPPED_READY;
 }
 

@@ -139,17 +139,17 @@ static uint32_t parts_of(uint32_t programs, int64_t iterations, uint32_t blocks)
                                       .iterations = {2, {{1, 1, {0}}, {63, 0, {0}}}},
                                       .clocks = 700,
                                       .bytes = 65536};
-    const lilac_launch_room room = {.multiprocessors = 132,
-                                    .clusters = {blocks, blocks / 2, blocks / 4, blocks / 8}};
+    const lilac_launch_capacity capacity = {
+        .multiprocessors = 132, .clusters = {blocks, blocks / 2, blocks / 4, blocks / 8}};
     const uint32_t grid[3] = {programs, 1, 1};
     const int64_t values[1] = {64 * iterations - 63};
-    return lilac_launch_parts(&split, &room, grid, values);
+    return lilac_launch_parts(&split, &capacity, grid, values);
 }
 
 static void chosen_parts(void **state) {
     (void)state;
     assert_int_equal(parts_of(16, 4, 132), 1);     /* the exchange costs more */
-    assert_int_equal(parts_of(132, 1000, 132), 1); /* there is no room */
+    assert_int_equal(parts_of(132, 1000, 132), 1); /* two do not fit */
     assert_int_equal(parts_of(67, 1000, 132), 1);
     assert_int_equal(parts_of(66, 1000, 132), 2);
     assert_int_equal(parts_of(33, 1000, 132), 4);
@@ -157,12 +157,12 @@ static void chosen_parts(void **state) {
     assert_int_equal(parts_of(132, 1000, 264), 1); /* two blocks share a multiprocessor */
     assert_int_equal(parts_of(1, 1 << 20, 0), 1);  /* the driver has not said how many fit */
     const lilac_launch_split none = {0};
-    const lilac_launch_room room = {132, {132, 66, 33, 16}};
-    assert_int_equal(lilac_launch_parts(&none, &room, (uint32_t[3]){1, 1, 1}, NULL), 1);
+    const lilac_launch_capacity capacity = {132, {132, 66, 33, 16}};
+    assert_int_equal(lilac_launch_parts(&none, &capacity, (uint32_t[3]){1, 1, 1}, NULL), 1);
     const lilac_launch_split long_sum = {
         .divisor = 1, .iterations = {1, {{1000, 0, {0}}}}, .clocks = 700, .bytes = 65536};
-    assert_int_equal(lilac_launch_parts(&long_sum, &room, (uint32_t[3]){4, 4, 1}, NULL), 8);
-    assert_int_equal(lilac_launch_parts(&long_sum, &room, (uint32_t[3]){4, 2, 2}, NULL), 1);
+    assert_int_equal(lilac_launch_parts(&long_sum, &capacity, (uint32_t[3]){4, 4, 1}, NULL), 8);
+    assert_int_equal(lilac_launch_parts(&long_sum, &capacity, (uint32_t[3]){4, 2, 2}, NULL), 1);
 }
 
 /* ---- mutations ------------------------------------------------------------------------------- */
