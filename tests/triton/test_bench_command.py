@@ -159,7 +159,7 @@ def test_kernels_with_all_kinds_of_arguments_are_found(monkeypatch, tmp_path):
     path.write_text("from lilac.bench.operators import products\n"
                     "def cases(): return [module.small()[-1] for module in products.modules()]\n")
     for case in discover([str(path)]):
-        assert [prepare.compiled((str(path),), case.name, name, 90) for name in ("triton", "lilac")] == [True, True]
+        assert [prepare.compiled((str(path),), case.name, None, name, 90) for name in ("triton", "lilac")] == [True, True]
         assert found_in_the_cache(case, monkeypatch) == [True, True], case.name
 
 
