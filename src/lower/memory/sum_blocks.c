@@ -32,7 +32,7 @@ typedef struct exchange {
 } exchange;
 
 static lilac_simt_value place(lilac_lowering *l, lilac_simt_opcode code) {
-    const lilac_simt_instruction like = {.code = code, .detail = 2};
+    const lilac_simt_instruction like = {.code = (uint16_t)code, .detail = 2};
     const lilac_simt_type type = LILAC_SIMT_I32;
     return lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
 }
