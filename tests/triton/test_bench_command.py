@@ -173,3 +173,15 @@ def test_the_page_s_example(tmp_path):
     done = bench(tmp_path / "shown.py", "--first-calls", 1, "--markdown", tmp_path / "r.md")
     assert done.returncode == 0, done.stderr
     assert "cases: 2, failed: 0" in (tmp_path / "r.md").read_text()
+
+
+def test_random_products_are_drawn():
+    """The same for one seed, all different, of all kinds, and such as cuBLAS takes for 8-bit floats."""
+    from lilac.bench.operators.random_products import KINDS_DRAWN, LEAST, MOST, drawn
+
+    cases = drawn(1, 100)
+    assert cases == drawn(1, 100) != drawn(2, 100) and len(set(cases)) == 100
+    assert {kind for kind, *_ in cases} == set(KINDS_DRAWN)
+    assert all(LEAST <= size <= MOST for _, _, *sizes in cases for size in sizes)
+    assert all(layout == "NT" and not any(size % 16 for size in sizes) for kind, layout, *sizes in cases if kind == "f8e4m3")
+    assert any(size % 8 for _, _, *sizes in cases for size in sizes)

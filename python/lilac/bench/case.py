@@ -276,8 +276,8 @@ class Tuned:
             launch.free()
 
     def choose(self, compiler, time):
-        """Takes the configuration with the least of `time(launch, limit)`: milliseconds, or infinity for more than
-        `limit`. A configuration that cannot be launched, for instance for lack of shared memory, is left out; if none
+        """Takes the configuration with the least of `time(launch, limit)`, in milliseconds; a time above `limit`, the
+        least so far, need not be exact. A configuration that cannot be launched, for instance for lack of shared memory, is left out; if none
         can, raises what was wrong with the last."""
         least, problem = math.inf, ValueError("no configuration can be timed")
         for name, launch in self.configurations.items():

@@ -106,7 +106,8 @@ static lilac_simt_value integer(const exchange *x, uint32_t number) {
     return lilac_lower_integer(x->l, LILAC_SIMT_I32, number);
 }
 
-/* The share of a block of so many. Numbers of registers are powers of two. */
+/* Each of the blocks adds up an equal part of the vectors of the sums, at least one. Both numbers are
+ * powers of two. */
 static void add_share(const exchange *x, uint32_t blocks) {
     lilac_simt_builder *b = &x->l->builder;
     const lilac_simt_type word = LILAC_SIMT_I32;

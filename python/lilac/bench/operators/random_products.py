@@ -2,8 +2,8 @@
 
     python -m lilac.bench lilac.bench.operators.random_products --prepare 16 --first-calls 0 --libraries
 
-Each compiler takes the configuration that is fastest under it, as the tutorial's autotuner does. No size was chosen:
-they judge lilac's rules, of which none may be fitted to them. LILAC_BENCH_DRAW=SEED:COUNT draws others.
+Each compiler takes the configuration that is fastest under it, as the tutorial's autotuner does. No size was chosen,
+and no rule of lilac may be fitted to these cases. LILAC_BENCH_DRAW=SEED:COUNT draws others.
 """
 
 import math
