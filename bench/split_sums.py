@@ -91,7 +91,7 @@ class Timer:
             call()
             last.record()
         self.torch.cuda.synchronize()
-        return 1e3 * statistics.median(first.elapsed_time(last) for first, last in events)
+        return round(1e3 * statistics.median(first.elapsed_time(last) for first, last in events), 3)
 
 
 def measure(torch, timed, point):
@@ -141,7 +141,8 @@ def main():
         if not all(rows[-1]["right"]):
             print("wrong:", rows[-1])
     with open(arguments.json, "w", encoding="utf-8") as file:
-        json.dump({"device": torch.cuda.get_device_name(), "rows": rows}, file, indent=0)
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        file.write(f'{{"device": "{torch.cuda.get_device_name()}", "rows": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

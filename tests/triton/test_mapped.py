@@ -298,24 +298,23 @@ def test_divided_sums(machine):
     assert "2 launches (1 with divided sums) with 2 tensor maps" in str(lilac.triton.report())
 
 
-def test_divided_sums_switched_on(compiler, monkeypatch):
+def test_divided_sums_switched_off(compiler, monkeypatch):
     with lilac.triton.enabled():
         warm_up()
         assert "LILAC_TRITON_SPLIT_SUMS" not in os.environ
-    with lilac.triton.enabled(split_sums=True):
+    with lilac.triton.enabled(split_sums=False):
         warm_up()
-        assert os.environ["LILAC_TRITON_SPLIT_SUMS"] == "1"
+        assert os.environ["LILAC_TRITON_SPLIT_SUMS"] == "0"
         with lilac.triton.enabled():
             warm_up()
             assert "LILAC_TRITON_SPLIT_SUMS" not in os.environ
     assert "LILAC_TRITON_SPLIT_SUMS" not in os.environ
-    monkeypatch.setenv("LILAC_TRITON_SPLIT_SUMS", "1")
+    monkeypatch.setenv("LILAC_TRITON_SPLIT_SUMS", "0")
     with lilac.triton.enabled():
         warm_up(num_stages=4)
-    with lilac.triton.enabled(split_sums=False):
+    with lilac.triton.enabled(split_sums=True):
         assert os.environ["LILAC_TRITON_SPLIT_SUMS"] == "0"
-    assert os.environ["LILAC_TRITON_SPLIT_SUMS"] == "1"
-    assert [words["split_sums"] for words in compiler.asked] == [False, True, True]
+    assert [words["split_sums"] for words in compiler.asked] == [True, False, False]
 
 
 def test_maps_are_kept(machine):

@@ -59,13 +59,13 @@ class Settings:
     profile_scratch: bool  # the launcher passes a pointer for it
     refusal: Callable[..., CompilationError]
     launch_maps: bool = True  # kernels may have tensor maps that the launcher makes
-    split_sums: bool = False  # and the launcher may divide their sums of products among blocks
+    split_sums: bool = True  # and the launcher may divide their sums of products among blocks
 
     @functools.cached_property
     def key(self) -> str:
         """Part of every key of a cache."""
         key = build_key() + ("-or-triton" if self.fallback else "") + ("" if self.launch_maps else "-no-maps") \
-            + ("-split-sums" if self.split_sums else "")
+            + ("" if self.split_sums else "-whole-sums")
         return f"{key}-{_file_key(self.ptxas)}" if self.ptxas else key
 
 
@@ -110,33 +110,30 @@ _active: Optional[Settings] = None
 _undo: list[Callable[[], Any]] = []
 
 
-_SWITCHES = {MAPS_VARIABLE: ("launch_maps", True), SPLIT_VARIABLE: ("split_sums", False)}  # fields, and what is usual
+_SWITCHES = {MAPS_VARIABLE: "launch_maps", SPLIT_VARIABLE: "split_sums"}  # fields, which "0" switches off
 _user: dict[str, Optional[str]] = {}  # those variables that lilac has set, as they were before
-
-
-def _means(value: Optional[str], usual: bool) -> bool:
-    return value != "0" if usual else value == "1"
 
 
 def _asked(variable: str) -> bool:
     """What the user's environment says."""
-    return _means(_user[variable] if variable in _user else os.environ.get(variable), _SWITCHES[variable][1])
+    return (_user[variable] if variable in _user else os.environ.get(variable)) != "0"
 
 
-def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums: Optional[bool] = None) -> None:
+def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums: bool = True) -> None:
     """From now on Triton compiles through lilac, in this process and in those that it starts.
 
     What lilac refuses raises `lilac.CompilationError`; with `fallback="triton"` such kernels are
     compiled by Triton, with a FallbackWarning each. With `launch_maps=False`, or
-    LILAC_TRITON_LAUNCH_MAPS=0 in the environment, no kernel has tensor maps that the launcher makes. With
-    `split_sums=True`, or LILAC_TRITON_SPLIT_SUMS=1, the launcher of such a kernel may start several blocks for
-    each program, which divide the iterations of a sum of products; its order depends on the grid then."""
+    LILAC_TRITON_LAUNCH_MAPS=0 in the environment, no kernel has tensor maps that the launcher makes. The
+    launcher of such a kernel may start several blocks for each program, which divide the iterations of a sum of
+    products; its order depends on the grid then. With `split_sums=False`, or LILAC_TRITON_SPLIT_SUMS=0, it does
+    not."""
     if fallback not in (None, "triton"):
         raise ValueError(f'fallback is None or "triton", not {fallback!r}')
     with _lock:
         settings = Settings(fallback == "triton", os.environ.get("LILAC_PTXAS") or None, _version() >= (3, 5),
                             _refusal_class(), bool(launch_maps) and _asked(MAPS_VARIABLE),
-                            _asked(SPLIT_VARIABLE) if split_sums is None else bool(split_sums))
+                            bool(split_sums) and _asked(SPLIT_VARIABLE))
         _switch_to(settings)
 
 
@@ -152,7 +149,7 @@ def is_enabled() -> bool:
 
 @contextlib.contextmanager
 def enabled(fallback: Optional[str] = None, launch_maps: bool = True,
-            split_sums: Optional[bool] = None) -> Iterator[None]:
+            split_sums: bool = True) -> Iterator[None]:
     """`enable` for a block; then as it was before."""
     before = _active
     enable(fallback, launch_maps, split_sums)
@@ -200,9 +197,9 @@ def _on(settings: Settings) -> None:
     _undo.append(launch.install())
     _undo.append(mapped.install())
     _set(VARIABLE, "fallback" if settings.fallback else "1")
-    for name, (field, usual) in _SWITCHES.items():
+    for name, field in _SWITCHES.items():
         value = getattr(settings, field)
-        if _means(os.environ.get(name), usual) != value:
+        if (os.environ.get(name) != "0") != value:
             _user[name] = os.environ.get(name)
             _undo.append(functools.partial(_user.pop, name))
             _set(name, "1" if value else "0")
