@@ -35,15 +35,22 @@ KERNELS = ("tutorial", "masked")
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("case, launches", [("", 1), ("-repeated", 1), ("-edges", 1), ("-pitch", 1), ("-graph", 2)])
 def test_with_maps(cases, kernel, case, launches):
-    error, mapped, plain = cases[kernel + case]
-    assert float(error) == 0 and (int(mapped), int(plain)) == (launches, 0)
+    error, *counts = cases[kernel + case]
+    assert float(error) == 0 and list(map(int, counts)) == [launches, 0, 0]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("case, launches", [("-long", 1), ("-long_graph", 2)])
+def test_divided_sums(cases, kernel, case, launches):
+    error, *counts = cases[kernel + case]
+    assert float(error) == 0 and list(map(int, counts)) == [launches, 0, launches]
 
 
 @pytest.mark.parametrize("kernel, case", [(kernel, case) for kernel in KERNELS for case in ("-odd_pitch", "-odd_base")]
                          + [("masked", "-nothing")])
 def test_without_maps(cases, kernel, case):
-    error, mapped, plain = cases[kernel + case]
-    assert float(error) == 0 and int(mapped) == 0
+    error, *counts = cases[kernel + case]
+    assert float(error) == 0 and int(counts[0]) == 0
 
 
 def test_tensor_of_the_host(cases):

@@ -1,6 +1,6 @@
 """Products through pointers, as Triton's tutorial writes them, and one with masks in place of remainders. For each
-case, a line with its name, the largest error, and how many launches had tensor maps of the launcher, or had none. The
-first line says whether the compiler knows such maps.
+case, a line with its name, the largest error, and how many launches had tensor maps of the launcher, had none, or had
+several blocks for each program. The first line says whether the compiler knows such maps.
 
     python launch_maps.py
 """
@@ -64,7 +64,8 @@ def launch(kernel, a, b, c, k=None):
 
 def counts():
     rows = lilac.triton.report().rows
-    return sum(row.mapped_launches for row in rows), sum(sum(row.plain_launches.values()) for row in rows)
+    return (sum(row.mapped_launches for row in rows), sum(sum(row.plain_launches.values()) for row in rows),
+            sum(row.divided_launches for row in rows))
 
 
 def case(name, run):
@@ -121,6 +122,8 @@ def main():
         case(f"{name}-odd_pitch", product(kernel, matrix(512, 320, 321), b))
         case(f"{name}-odd_base", product(kernel, matrix(512, 320, offset=1), b))
         case(f"{name}-graph", graph(kernel, a, b))
+        case(f"{name}-long", product(kernel, matrix(248, 8216), matrix(8216, 360)))
+        case(f"{name}-long_graph", graph(kernel, matrix(248, 8216), matrix(8216, 360)))
     case("masked-nothing", nothing(masked, a, b))
     try:
         launch(tutorial, a, b, torch.zeros(512, 384, dtype=torch.float16))
