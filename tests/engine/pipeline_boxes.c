@@ -6,7 +6,12 @@
 
 #include <lilac/tile_loops.h>
 
-enum { PITCH = 1024, MOST_ROWS = 64, MOST_STAGES = 5, MOST_ITERATIONS = 6 };
+enum {
+    PITCH = 1024,
+    MOST_ROWS = 64,
+    MOST_STAGES = 5,
+    MOST_ITERATIONS = 10 /* more than buffers: each is used twice */
+};
 
 /* The block's rows and columns: products of 64 rows by wgmma, others by mma. */
 typedef struct loop_form {

@@ -217,7 +217,8 @@ static void known_tiles(void **state) {
     }
 }
 
-/* Rings of tensor copies are longer than num_stages asks for where that costs no resident block. */
+/* Rings of tensor copies are longer than num_stages asks for where that costs no resident block, or
+ * the fourth. */
 static void known_copies(void **state) {
     (void)state;
     static const struct {
@@ -228,7 +229,7 @@ static void known_copies(void **state) {
         {{TILE_OF(64, 256, 64, 4, 3)},
          {5, 4}}, /* and four of half as much; the copies start last */
         {{TILE_OF(128, 128, 64, 4, 4)}, {3, 2}},  /* a fourth buffer costs the second block */
-        {{TILE_OF(64, 64, 64, 4, 3)}, {3, 2}},    /* a fourth buffer costs the fourth block */
+        {{TILE_OF(64, 64, 64, 4, 3)}, {4, 3}},    /* a fourth buffer costs the fourth block */
         {{TILE_OF(128, 128, 128, 8, 2)}, {3, 2}}, /* no fourth one fits; the copies start last */
         {{TILE_OF(128, 256, 128, 8, 3)}, {2, 1}}, /* no third one fits */
     };

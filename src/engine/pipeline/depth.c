@@ -67,7 +67,8 @@
  *
  * Tensor copies go further ahead than num_stages asks for, where a block that has a multiprocessor
  * for itself would wait for them and memory is free: one thread starts them, so that a further buffer
- * costs nothing else. Their latency is that of 32 KB from memory for each of 50 multiprocessors of an
+ * costs nothing else. Of more than three resident blocks some give way to further buffers
+ * (bench/results/h100_ring_depth.md). The latency of the copies is that of 32 KB from memory for each of 50 multiprocessors of an
  * H200, in whose loop the distance was 2: 1.28 µs less the time of an iteration's products.
  *
  * What fits: the buffers, all other allocations of the function, the largest block of those that
@@ -89,6 +90,7 @@ enum {
     BARRIER = 50,        /* of a second barrier, in front of copies that start last */
     COPY_LATENCY = 2400, /* clocks from the start of a tensor copy to its data */
     MOST_DISTANCE = 8,   /* beyond num_stages: the copies before the loop are code */
+    LEAST_BLOCKS = 3     /* that stay resident where further buffers cost blocks */
 };
 
 typedef struct demand {
@@ -424,16 +426,21 @@ static bool waits(const pipeline *p, const demand *d) {
            !(p->trip_count_known && p->distance >= p->trip_count - 1);
 }
 
-/* Further buffers that cost no resident block, until a block does not wait. Where no other fits,
- * copies that start last are one iteration further ahead with as many buffers: 4096³ f16 with tiles
- * of 128 × 128 × 128 and three buffers takes 271 µs on an H200 with copies first, 223 with copies
- * last. */
+/* Further buffers, until a block does not wait, that cost no resident block, or the fourth and more
+ * of them if the others have as many iterations in flight. Where no other fits, copies that start
+ * last are one iteration further ahead with as many buffers: 4096³ f16 with tiles of 128 × 128 × 128
+ * and three buffers takes 271 µs on an H200 with copies first, 223 with copies last. */
 static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes) {
-    const uint64_t blocks = resident(d, slot_bytes, p->buffers);
+    uint64_t blocks = resident(d, slot_bytes, p->buffers);
     demand with = *d;
     with.other_bytes += d->result_bytes;
-    while (p->distance < MOST_DISTANCE && waits(p, d) &&
-           resident(&with, slot_bytes, p->buffers + 1) == blocks) {
+    while (p->distance < MOST_DISTANCE && waits(p, d)) {
+        const uint64_t others = resident(&with, slot_bytes, p->buffers + 1);
+        if (others < min_u64(blocks, LEAST_BLOCKS) ||
+            others * (p->distance + 1) < blocks * p->distance) {
+            break;
+        }
+        blocks = others;
         p->distance++;
         p->buffers++;
     }
