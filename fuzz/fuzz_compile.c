@@ -1,9 +1,13 @@
 /* The whole compiler on arbitrary bytes: it ends with PTX or with diagnostics, and the IR verifies
  * after every pass. Modules that would take seconds are passed over: registers of a thread are
- * values of SIMT IR, so a tensor of very many elements for few threads is a very long program. */
+ * values of SIMT IR, so a tensor of very many elements for few threads is a very long program.
+ *
+ * The first line may have options: `//!` and letters, m (launch_maps), s (split_sums), w (4 warps for 1 and
+ * 8 for 2 of them), or after `=` a schedule that is requested of the loops with products. */
 #include <lilac/driver.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -38,19 +42,45 @@ static bool is_small(lilac_context *context, uint32_t source) {
     return module && s.elements <= MOST_ELEMENTS && s.operations <= MOST_OPERATIONS;
 }
 
+/* Reads the options of the first line. The schedule is written to `request`. */
+static void read_options(lilac_options *options, lilac_text *request, const uint8_t *data,
+                         size_t size) {
+    if (size < 3 || memcmp(data, "//!", 3) != 0) {
+        return;
+    }
+    for (size_t i = 3; i < size && data[i] != '\n'; i++) {
+        options->target.launch_maps |= data[i] == 'm' || data[i] == 's';
+        options->target.split_sums |= data[i] == 's';
+        if (data[i] == 'w') {
+            options->target.num_warps = options->target.num_warps == 0 ? 4 : 8;
+        } else if (data[i] == '=') {
+            while (++i < size && data[i] != '\n') {
+                lilac_text_char(request, (char)data[i]);
+            }
+            break;
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     lilac_context *context = lilac_context_create();
     uint32_t source = lilac_source_add(context, "input", (const char *)data, size);
     if (is_small(context, source)) {
         lilac_options options;
         lilac_compilation compilation;
+        lilac_text request = {0};
         lilac_options_init(&options);
         options.verify = true;
+        read_options(&options, &request, data, size);
+        const char *schedule = lilac_text_get(&request);
+        options.schedules = &schedule;
+        options.schedule_count = request.length > 0;
         if (!lilac_compile(&compilation, context, source, &options) &&
             lilac_error_count(context) == 0) {
             abort();
         }
         lilac_compilation_clear(&compilation);
+        lilac_text_clear(&request);
     }
     lilac_context_destroy(context);
     return 0;

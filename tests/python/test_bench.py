@@ -251,7 +251,7 @@ def with_library(case, ms, error=0.5):
         launch()
         return {"c": error}
 
-    case.library, case.errors = Library("cuBLAS", prepare), errors
+    case.libraries, case.errors = [Library("cuBLAS", prepare)], errors
     return case
 
 
@@ -267,20 +267,21 @@ def test_a_library_takes_turns_too(bench):
     clock, compilers, make = bench
     case = with_library(FakeCase("a", clock, compilers, {"triton": 0.06, "lilac": 0.05}), 0.04, error=3)
     row = make(libraries=True, first_calls=0).row(case)
-    assert row["library"]["ms"] == pytest.approx(0.04) and row["library_ratio"] == pytest.approx(0.8)
-    assert row["library"]["error"] == 3 and row["ratio"] == pytest.approx(1.2)
+    library, = row["libraries"]
+    assert library["ms"] == pytest.approx(0.04) and library["ratio"] == pytest.approx(0.8)
+    assert library["error"] == 3 and row["ratio"] == pytest.approx(1.2)
     assert "0.800 cuBLAS" in table.table([row])
-    assert "libraries' time over lilac's 0.800 in the geometric mean of 1" in table.summary_text([row])
+    assert "cuBLAS's time over lilac's 0.800 in the geometric mean of 1" in table.summary_text([row])
     row = make(first_calls=0).row(case)
-    assert "library" not in row and "cuBLAS" not in table.table([row])
+    assert "libraries" not in row and "cuBLAS" not in table.table([row])
 
 
 def test_a_library_that_does_not_take_the_operator(bench):
     clock, compilers, make = bench
     case = with_library(FakeCase("a", clock, compilers, {"triton": 0.06, "lilac": 0.05}), RuntimeError("no such type"))
     row = make(libraries=True, first_calls=0).row(case)
-    assert row["library"]["failure"] == "RuntimeError: no such type" and row["ratio"] == pytest.approx(1.2)
-    assert "library_ratio" not in row and "not cuBLAS" in table.table([row])
+    assert row["libraries"][0]["failure"] == "RuntimeError: no such type" and row["ratio"] == pytest.approx(1.2)
+    assert "ratio" not in row["libraries"][0] and "not cuBLAS" in table.table([row])
 
 
 @pytest.mark.parametrize("verdict, word", [

@@ -3,12 +3,12 @@ kernels and the references are right, or neither passes. PyTorch computes the re
 
 import pytest
 
-from lilac.bench.operators import products
+from lilac.bench.operators import attention_gradients, products
 
 pytest.importorskip("torch", reason="references are computed by PyTorch")
 
 
-@pytest.mark.parametrize("case", products.small(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", products.small() + attention_gradients.small(), ids=lambda case: case.name)
 def test_result(case):
     case.make(seed=1, device="cpu")
     runs = []

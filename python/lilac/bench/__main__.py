@@ -63,8 +63,8 @@ def arguments(argv):
     flush.add_argument("--clean", dest="clean", action="store_true",
                        help="read 256 MiB instead, so that the cache holds nothing to be written back")
     parser.add_argument("--libraries", action="store_true",
-                        help="time the operator in a library in the same rounds, too, where the case names one: "
-                        "cuBLAS, for plain products of f16, bf16, tf32 and e4m3")
+                        help="time the operator in libraries in the same rounds, too, where the case names "
+                        "some: cuBLAS, CUTLASS, cuDNN, FlashAttention")
     parser.add_argument("--no-check", dest="check", action="store_false", help="do not check results")
     parser.add_argument("--compile-only", action="store_true",
                         help="compile times only, for sm_90; needs no GPU and no PyTorch")
@@ -157,6 +157,10 @@ def environment(options, runner):
         + ("read" if options.clean else "written") + " before each launch; order alternates; both "
         f"launched by Triton's launcher; compile times: medians of up to {options.first_calls} first calls "
         "with an empty cache")
+    if options.libraries:
+        from .operators.products.libraries import versions
+
+        about["libraries"] = ", ".join(f"{name} {version}" for name, version in versions().items())
     return about
 
 
@@ -191,8 +195,8 @@ def progress(number, count, row, began):
     if failed:
         what = "; ".join(f"FAILED under {name}: {why}" for _, name, why in failed)
     elif row.get("ratio"):
-        library = f"  {row['library_ratio']:.3f} {row['library']['name']}" if row.get("library_ratio") else ""
-        what = f"{row['ratio']:.3f}{library}  {1e3 * row['lilac']['ms']:.1f} µs"
+        libraries = f"  {table.library_cell(row)}" if row.get("libraries") else ""
+        what = f"{row['ratio']:.3f}{libraries}  {1e3 * row['lilac']['ms']:.1f} µs"
     else:
         what = f"TTIR→PTX {row.get('lower_ratio', float('nan')):.0f} times"
     say(f"[{number:3}/{count}] {row['name']:<36} {what}   ({left:.0f} s left)")

@@ -300,6 +300,66 @@ class Tuned:
         return self.current()
 
 
+class Sequence:
+    """Launches one behind the other that are one operator. Parameters of the same name are one tensor: a buffer that
+    one of them has as an output is an output of all, and its contents are those of the first that has it."""
+
+    def __init__(self, launches):
+        self.launches = list(launches)
+        self.buffers = {}
+        for launch in self.launches:
+            for name, buffer in launch.buffers.items():
+                known = self.buffers.setdefault(name, buffer)
+                if (known.shape, known.dtype) != (buffer.shape, buffer.dtype):
+                    raise ValueError(f"{name} is {known.shape} {known.dtype} and {buffer.shape} {buffer.dtype}")
+        self.tensors = None
+
+    @property
+    def outputs(self):
+        return {name: buffer for name, buffer in self.buffers.items() if buffer.output}
+
+    def make(self, seed=0, device="cuda"):
+        import torch
+
+        generator = torch.Generator(device=device)
+        self.tensors = {name: Tensor(torch, buffer, device) for name, buffer in self.buffers.items()}
+        for number, tensor in enumerate(self.tensors.values()):
+            generator.manual_seed(1000003 * seed + number)
+            tensor.fill(generator)
+        for launch in self.launches:
+            launch.use(self.tensors)
+
+    def free(self):
+        self.tensors = None
+        for launch in self.launches:
+            launch.free()
+
+    def reset(self):
+        for tensor in self.tensors.values():
+            if tensor.buffer.output:
+                tensor.reset()
+
+    def inputs(self):
+        """As those of a Launch; of buffers that an earlier launch writes, none."""
+        values = {}
+        for launch in self.launches:
+            for name, value in vars(launch.inputs()).items():
+                if not (name in self.outputs and not self.buffers[name].read):
+                    values.setdefault(name, value)
+        return SimpleNamespace(**values)
+
+    def compile(self, target=None):
+        """The last one's compiled kernel."""
+        return [launch.compile(target) for launch in self.launches][-1]
+
+    def simulate(self, target="sm_90a"):
+        """The report of the last launch."""
+        return [launch.simulate(target) for launch in self.launches][-1]
+
+    def __call__(self):
+        return [launch() for launch in self.launches][-1]
+
+
 def memory(tensor):
     """A tensor of the CPU as a NumPy array on the same memory, types that NumPy lacks as integers."""
     import torch
@@ -363,8 +423,9 @@ class Tensor:
 
 
 # The operator in a library: its name, and a function that takes the launch's tensors (by parameter, as attributes) and
-# gives one with no arguments that computes the operator on them, into the output if the library can.
-Library = namedtuple("Library", "name prepare")
+# returns one with no arguments that computes the operator on them. `collect` is for libraries that cannot write into the
+# launch's outputs: from what that function returns, a dict of the outputs that the library computes, in any shape.
+Library = namedtuple("Library", "name prepare collect", defaults=(None,))
 
 # Of an output: the numbers, and how far each may be off beside the rounding of numbers near zero.
 Expected = namedtuple("Expected", "value allowed")
@@ -381,13 +442,14 @@ class Case:
     `tolerance` says nothing about it. `bytes` are what any
     program for this operator must move between the processor and memory, by default every buffer
     once; `operations` the arithmetic. `unit` is the type of the operands that a matrix unit multiplies
-    (a key of runner.MATRIX_UNITS), or None for arithmetic in f32. `library`, if there is one, is a Library that has
-    the operator too.
+    (a key of runner.MATRIX_UNITS), or None for arithmetic in f32. `libraries` are the
+    Libraries that have the operator, too.
     """
 
-    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None, library=None):
+    def __init__(self, name, family, launch, reference, bytes=None, operations=0, tolerance=0, unit=None,
+                 libraries=()):
         self.name, self.family, self.launch, self.reference = name, family, launch, reference
-        self.operations, self.tolerance, self.unit, self.library = operations, tolerance, unit, library
+        self.operations, self.tolerance, self.unit, self.libraries = operations, tolerance, unit, libraries
         self.bytes = bytes if bytes is not None else sum(
             b.bytes * (2 if b.output and b.read else 1) for b in launch.buffers.values())
         self.expected = None

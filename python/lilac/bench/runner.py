@@ -7,8 +7,8 @@ A row is a dict, which is written to the JSON file unchanged; `table` and `pictu
     triton, lilac: {failure} or {error, ms, rounds, host_ms, host_bound, share, compile: {…}}
                                         and `configuration`, of several, the one that this compiler is fastest with
     ratio, ratio_least, ratio_most      Triton's time over lilac's
-    library: {name, ms, rounds, error} or {name, failure}, with `libraries`
-    library_ratio                       the library's time over lilac's
+    libraries: [{name, ms, rounds, host_ms, host_bound, ratio, error} or {name, failure}]
+                                        with `libraries`; `ratio` is the library's time over lilac's
     lower_ratio, first_ratio            the same of TTIR → PTX, and of the first call
 
 A compiler's failure (a refusal, a wrong result, an error at launch) is recorded in its part of the
@@ -17,6 +17,7 @@ row; the other compiler continues. An error after which the GPU is unusable ends
 
 import contextlib
 import ctypes
+import functools
 import gc
 import math
 import os
@@ -112,9 +113,9 @@ def compare(row):
     if one.get("rounds") and other.get("rounds"):
         middle, least, most = measure.ratios(one["rounds"], other["rounds"])
         row.update(ratio=middle, ratio_least=least, ratio_most=most)
-    library = row.get("library") or {}
-    if other.get("rounds") and library.get("rounds"):
-        row["library_ratio"] = measure.ratios(library["rounds"], other["rounds"])[0]
+    for library in row.get("libraries", ()):
+        if other.get("rounds") and library.get("rounds"):
+            library["ratio"] = measure.ratios(library["rounds"], other["rounds"])[0]
     left, right = one.get("compile"), other.get("compile")
     if left and right:
         for name, key in (("lower_ratio", "lower_ms"), ("first_ratio", "total_ms")):
@@ -258,9 +259,10 @@ class Runner:
         return compare(row)
 
     def measured(self, case, row):
-        kernel = getattr(case.launch, "kernel", None)
-        if hasattr(kernel, "device_caches"):
-            self.recorder.functions.add(kernel)
+        for launch in getattr(case.launch, "launches", [case.launch]):
+            kernel = getattr(launch, "kernel", None)
+            if hasattr(kernel, "device_caches"):
+                self.recorder.functions.add(kernel)
 
         def call():
             case.launch()
@@ -309,11 +311,11 @@ class Runner:
     def host_time(self, case, name):
         return self.compilers(name, selected(case, name, self.watch.host_time))(case.launch)
 
-    def keep_ahead(self, case, names, turns):
-        """Sets how much the GPU has to do before each launch, so that the slower host is not waited for."""
+    def keep_ahead(self, turns, hosts):
+        """Sets how much the GPU has to do before each launch, so that the slowest host is not waited for."""
         self.watch.flushes = 1
         least = min(statistics.median(turn(measure.LEAST_LAUNCHES)) for turn in turns)
-        host = max(self.host_time(case, name) for name in names)
+        host = max(time() for time in hosts)
         self.watch.flushes = measure.flushes_for(host, self.watch.once_ms, least)
 
     def timed(self, case, row, folder):
@@ -321,12 +323,14 @@ class Runner:
         with cache_folder(folder):
             turns = [self.compilers(name, selected(case, name, lambda count: self.watch.time(case.launch, count)))
                      for name in names]
-            library = self.library(case, row)
+            libraries = self.libraries_of(case, row)
+            turns += [functools.partial(self.watch.time, launch) for _, launch in libraries]
+            hosts = [functools.partial(self.host_time, case, name) for name in names]
+            hosts += [functools.partial(self.watch.host_time, launch) for _, launch in libraries]
             try:
-                self.keep_ahead(case, names, turns)
-                turns += [lambda count: self.watch.time(library, count)] if library else []
+                self.keep_ahead(turns, hosts)
                 medians, count = measure.in_turn(turns, self.rounds, 1e3 * self.budget, self.watch.flush_ms)
-                hosts = [self.host_time(case, name) for name in names]
+                hosts = [time() for time in hosts]
             except Exception as problem:
                 for name in names:
                     row[name]["failure"] = reason(problem)
@@ -335,33 +339,45 @@ class Runner:
         row["launches"], row["flushes"] = count, self.watch.flushes
         bound, roof = self.bound(case)
         row["bound"] = {"ms": bound, "roof": roof}
-        for name, rounds, host in zip(names, medians, hosts):
+        for part, rounds, host in zip([row[name] for name in names] + [part for part, _ in libraries], medians, hosts):
             ms = statistics.median(rounds)
-            row[name].update(ms=ms, rounds=rounds, spread=measure.spread(rounds), host_ms=host,
-                             host_bound=measure.host_bound(host, self.watch.flush_ms, ms),
-                             share=bound / ms if bound else None)
-        if library:
-            row["library"].update(ms=statistics.median(medians[-1]), rounds=medians[-1])
+            part.update(ms=ms, rounds=rounds, spread=measure.spread(rounds), host_ms=host,
+                        host_bound=measure.host_bound(host, self.watch.flush_ms, ms),
+                        share=bound / ms if bound else None)
 
-    def library(self, case, row):
-        """The operator in the case's library, if it is to be measured and the library takes it; or None. What it
-        computes is compared with the reference as information: a library may round more often."""
-        found = getattr(case, "library", None) if self.libraries else None
-        if found is None:
-            return None
-        row["library"] = {"name": found.name}
+    def libraries_of(self, case, row):
+        """[(its part of the row, a launch)] of the case's libraries, if they are to be measured and can compute the
+        operator."""
+        found = getattr(case, "libraries", ()) if self.libraries else ()
+        parts = [{"name": library.name} for library in found]
+        if parts:
+            row["libraries"] = parts
+        launches = [self.library(case, library, part) for library, part in zip(found, parts)]
+        return [(part, launch) for part, launch in zip(parts, launches) if launch]
+
+    def library(self, case, library, part):
+        """The operator in a library; None: it does not compute it. What it computes is compared with the reference as
+        information: a library may round more often."""
         try:
-            tensors = SimpleNamespace(**{name: tensor.used for name, tensor in case.launch.tensors.items()})
-            launch = found.prepare(tensors)
-            launch()
+            tensors = case.launch.tensors
+            launch = library.prepare(SimpleNamespace(**{name: tensor.used for name, tensor in tensors.items()}))
+            results = library.collect(launch()) if library.collect else None
             self.torch.cuda.synchronize()
             if self.check:
-                row["library"]["error"] = max(case.errors(launch).values())
+                errors = case.errors(launch if results is None else lambda: store(tensors, library.collect(launch())))
+                part["error"] = max(error for name, error in errors.items() if results is None or name in results)
         except Exception as problem:
-            row["library"]["failure"] = reason(problem)
-            self.synchronize(f"{row['name']} under {found.name}: {reason(problem)}")
+            part["failure"] = reason(problem)
+            self.synchronize(f"{case.name} under {library.name}: {reason(problem)}")
             return None
         return launch
+
+
+def store(tensors, results):
+    """Copies what a library has computed into a launch's outputs."""
+    for name, result in results.items():
+        used = tensors[name].used
+        used.copy_(result.reshape(used.shape))
 
 
 class CompileRunner:

@@ -57,11 +57,19 @@ def rounds_cell(row):
 
 
 def library_cell(row):
-    """The library's time over lilac's, and its name."""
-    library = row.get("library")
-    if not library:
-        return NONE
-    return f"{row['library_ratio']:.3f} {library['name']}" if row.get("library_ratio") else f"not {library['name']}"
+    """Each library's time over lilac's, and its name."""
+    return ", ".join(f"{one['ratio']:.3f}{'*' if one.get('host_bound') else ''} {one['name']}" if one.get("ratio")
+                     else f"not {one['name']}" for one in row.get("libraries", ())) or NONE
+
+
+def library_ratios(rows):
+    """{library: its time over lilac's in each case}"""
+    found = {}
+    for row in rows:
+        for one in row.get("libraries", ()):
+            if one.get("ratio"):
+                found.setdefault(one["name"], []).append(one["ratio"])
+    return found
 
 
 COLUMNS = (
@@ -72,7 +80,7 @@ COLUMNS = (
      True),
     ("ratio", ratio_cell, True),
     ("rounds", rounds_cell, True),
-    ("library", library_cell, True),
+    ("libraries", library_cell, True),
     ("TFLOP/s", rate_cell, True),
     ("bound µs", bound_cell, True),
     ("of bound", lambda r: number(r["lilac"].get("share"), "{:.0%}"), True),
@@ -91,7 +99,7 @@ COLUMNS = (
 def table(rows, gpu=True):
     """The table. A failed case has its failure in place of the ratio, and below the table."""
     columns = [c for c in COLUMNS if (gpu or not c[2])
-               and (c[1] is not library_cell or any(row.get("library") for row in rows))]
+               and (c[1] is not library_cell or any(row.get("libraries") for row in rows))]
     lines = [[title for title, _, _ in columns]]
     for row in rows:
         lines.append([cell(row) for _, cell, _ in columns])
@@ -126,8 +134,8 @@ def summary(rows):
                "lower_ratio": geometric_mean(of("lower_ratio")),
                "first_ratio": geometric_mean(of("first_ratio")),
                "first_ratio_with_stub": geometric_mean(of("first_ratio_with_stub")),
-               "library_ratio": geometric_mean(of("library_ratio")),
-               "library_measured": len(of("library_ratio")),
+               "libraries": {name: {"ratio": geometric_mean(r), "least": min(r), "most": max(r), "measured": len(r)}
+                             for name, r in library_ratios(rows).items()},
                "host_bound": sum(any(row[n].get("host_bound") for n in ("lilac", "triton"))
                                  for row in rows)}
     plugin = [lilac["lower_ms"] - lilac["library_ms"] for lilac in (row["lilac"].get("compile") for row in rows)
@@ -159,9 +167,9 @@ def summary_text(rows, slow=0.97):
                      f"{total['measured']} ({total['ratio_least']:.3f} to {total['ratio_most']:.3f})")
         below = sorted((r["ratio"], r["name"]) for r in rows if r.get("ratio") and r["ratio"] < slow)
         lines.append(f"under {slow}: " + (", ".join(f"{n} {v:.3f}" for v, n in below) or "none"))
-    if total["library_measured"]:
-        lines.append(f"libraries' time over lilac's {total['library_ratio']:.3f} in the geometric mean of "
-                     f"{total['library_measured']}")
+    for name, one in total["libraries"].items():
+        lines.append(f"{name}'s time over lilac's {one['ratio']:.3f} in the geometric mean of {one['measured']} "
+                     f"({one['least']:.3f} to {one['most']:.3f})")
     if total["host_bound"]:
         lines.append(f"* {total['host_bound']} cases are bound by the host: their times say little")
     for key, words in (("lower_ratio", "TTIR→PTX: Triton's time over lilac's"),

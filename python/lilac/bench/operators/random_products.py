@@ -12,7 +12,8 @@ import random
 
 from ..case import Case, Tuned
 from .products.matmul import matmul_launch, reference
-from .products.operands import KINDS, in_cublas, multiplied
+from .products.libraries import product
+from .products.operands import KINDS, multiplied
 
 # Tile, warps and stages: https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html
 TILES = [((128, 256, 64), 8, 3), ((64, 256, 32), 4, 4), ((128, 128, 32), 4, 4), ((128, 64, 32), 4, 4),
@@ -52,7 +53,7 @@ def random_case(kind, layout, M, N, K):
     launch = Tuned({configuration(*one): matmul_launch(kind, layout, M, N, K, *one, out, even=False) for one in TILES})
     return Case(f"random_{kind}_{layout}_{M}x{N}x{K}", f"random {kind}", launch, reference(layout),
                 operations=2 * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, out, K),
-                library=in_cublas(kind, out, layout))
+                libraries=product(kind, out, layout))
 
 
 def cases():

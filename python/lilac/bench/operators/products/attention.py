@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from ...case import Buffer, Case, Expected, Launch, ROUNDING
+from . import libraries
 from .operands import KINDS, inexact, together, weighted
 
 LOG2E = tl.constexpr(1.4426950408889634)
@@ -148,8 +149,8 @@ def attention_case(dtype, batch, heads, length, D, causal=False, group=1, window
              *([f"window{window}"] if window else []), *([modifier.replace(" ", "_")] if modifier != "none" else [])]
     family = "attention" if modifier == "none" and not window else "template attention"
     return Case(f"attention_{'_'.join(parts)}_{batch}x{heads}x{length}", family, launch, reference,
-                operations=4 * all_heads * scores(length, causal, window) * D,
-                unit=KINDS[dtype].unit)
+                operations=4 * all_heads * scores(length, causal, window) * D, unit=KINDS[dtype].unit,
+                libraries=libraries.attention(dtype, batch, length, scale, causal, window) if modifier == "none" else ())
 
 
 @triton.jit
@@ -231,7 +232,8 @@ def varlen_case(dtype, batch, heads, longest, D, causal, tile=(128, 64), num_war
 
     return Case(f"attention_varlen_{dtype}_d{D}_{'causal' if causal else 'full'}_{batch}x{heads}x{longest}",
                 "attention varlen", launch, reference,
-                operations=4 * heads * D * sum(scores(n, causal) for n in lengths), unit=KINDS[dtype].unit)
+                operations=4 * heads * D * sum(scores(n, causal) for n in lengths), unit=KINDS[dtype].unit,
+                libraries=libraries.attention_varlen(dtype, longest, scale, causal))
 
 
 @triton.jit

@@ -6,6 +6,7 @@ import triton.language as tl
 
 from ...case import Buffer, Case, Launch
 from .attention import LOG2E, attended, scores, seen_by
+from . import libraries
 from .operands import KINDS, matrix, multiplied, tile_of, tiles, together
 from .schedules import PROCESSORS
 
@@ -44,7 +45,8 @@ def described_case(kind, layout, M, N, K, tile=(128, 256, 64), num_warps=8, num_
                     num_stages=num_stages)
     return Case(f"{prefix(specialize)}described_matmul_{kind}_N{layout}_{M}x{N}x{K}", "descriptors", launch,
                 lambda a: a.a @ matrix(a.b, layout),
-                operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K))
+                operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K),
+                libraries=libraries.product(kind, known.out, "N" + layout))
 
 
 @triton.jit
@@ -82,7 +84,8 @@ def made_case(kind, M, N, K, tile=(128, 256, 64), num_warps=8, num_stages=3, pro
                          BM=tile[0], BN=tile[1], BK=tile[2], PROGRAMS=programs, SPECIALIZE=specialize,
                          num_warps=num_warps, num_stages=num_stages)
     return Case(f"{prefix(specialize)}made_descriptors_{kind}_{M}x{N}x{K}", "descriptors", launch, lambda a: a.a @ a.b.T,
-                operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K))
+                operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K),
+                libraries=libraries.product(kind, known.out, "NT"))
 
 
 @triton.jit
@@ -133,7 +136,8 @@ def attention_case(dtype, heads, length, D, causal, tile=(128, 64), num_warps=8,
 
     return Case(f"described_attention_{dtype}_d{D}_{'causal' if causal else 'full'}_{heads}x{length}",
                 "descriptors", launch,
-                reference, operations=4 * heads * scores(length, causal) * D, unit=KINDS[dtype].unit)
+                reference, operations=4 * heads * scores(length, causal) * D, unit=KINDS[dtype].unit,
+                libraries=libraries.attention(dtype, 1, length, scale, causal))
 
 
 def cases():

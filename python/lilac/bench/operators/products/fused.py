@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from ...case import Buffer, Case, Launch, ROUNDING, within
+from . import libraries
 from .operands import KINDS, matrix, multiplied, operand, strides, tile_of, tiles
 
 ACTIVATIONS = ("none", "relu", "leaky_relu", "gelu", "gelu_tanh", "silu", "sigmoid")
@@ -83,7 +84,8 @@ def linear_case(kind, layout, M, N, K, activation="none", bias=True, residual=Fa
     possible = (("bias", bias), (activation, activation != "none"), ("residual", residual))
     parts = [name for name, used in possible if used]
     return Case(f"linear_{'_'.join(parts)}_{kind}_{M}x{N}x{K}", "matmul with epilogue", launch, reference,
-                operations=2 * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, KINDS[kind].dtype, K + 32))
+                operations=2 * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, KINDS[kind].dtype, K + 32),
+                libraries=libraries.linear(layout, scale, activation) if bias and not residual else ())
 
 
 @triton.jit
@@ -118,7 +120,8 @@ def addmm_case(kind, M, N, K, column=False, tile=(128, 128, 64), num_warps=8, nu
                      Buffer((M, N), dtype, output=True), M, N, K, 0.5, 2.0],
                     BM=tile[0], BN=tile[1], BK=tile[2], COLUMN=column, num_warps=num_warps, num_stages=num_stages)
     return Case(f"addmm_{kind}_{M}x{N}x{K}", "addmm", launch, lambda a: 0.5 * (a.a @ a.b) + 2 * a.c,
-                operations=2 * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, dtype, K))
+                operations=2 * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, dtype, K),
+                libraries=libraries.addmm(0.5, 2.0))
 
 
 @triton.jit

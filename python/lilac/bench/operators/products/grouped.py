@@ -8,6 +8,7 @@ import triton.language as tl
 
 from ...case import Buffer, Case, Launch
 from .attention import lengths_at_most, offsets_of
+from . import libraries
 from .operands import KINDS, matrix, multiplied, operand, strides, tile_of, tiles
 from .schedules import PROCESSORS
 
@@ -66,7 +67,8 @@ def grouped_case(kind, layout, groups, longest, N, K, bias=False, tile=(64, 128,
 
     title = "jagged_dense_matmul" if bias else "grouped_matmul"
     return Case(f"{title}_{kind}_N{layout}_{groups}_of_{longest}x{N}x{K}", "grouped matmul", launch, reference,
-                operations=2 * rows * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K))
+                operations=2 * rows * N * K, unit=known.unit, tolerance=multiplied(kind, known.out, K),
+                libraries=() if bias else libraries.grouped(kind, layout))
 
 
 @triton.jit
@@ -107,7 +109,7 @@ def persistent_case(kind, groups, longest, N, K, tile=(128, 128, 64), num_warps=
                     BM=tile[0], BN=tile[1], BK=tile[2], PROGRAMS=programs, num_warps=num_warps, num_stages=num_stages)
     return Case(f"grouped_persistent_{kind}_{groups}_of_{longest}x{N}x{K}", "grouped matmul", launch,
                 lambda a: by_group(a, matrix(a.weight, "T")), operations=2 * rows * N * K, unit=known.unit,
-                tolerance=multiplied(kind, known.out, K))
+                tolerance=multiplied(kind, known.out, K), libraries=libraries.grouped(kind, "T"))
 
 
 @triton.jit

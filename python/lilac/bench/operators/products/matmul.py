@@ -7,7 +7,8 @@ import triton
 import triton.language as tl
 
 from ...case import Buffer, Case, Launch
-from .operands import KINDS, in_cublas, matrix, multiplied, operand, strides, tile_of, tiles
+from .libraries import product
+from .operands import KINDS, matrix, multiplied, operand, strides, tile_of, tiles
 
 
 @triton.jit
@@ -73,7 +74,7 @@ def matmul_case(kind, layout, M, N, K, tile=None, num_warps=None, num_stages=Non
     shown = "" if tile == usual else "_tile_" + "x".join(map(str, tile))
     return Case(f"{title}_{layout}_{M}x{N}x{K}{shown}", family, launch, reference(layout),
                 operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, out, K),
-                library=in_cublas(kind, out, layout))
+                libraries=product(kind, out, layout))
 
 
 def types():

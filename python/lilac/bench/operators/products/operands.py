@@ -10,7 +10,7 @@ from collections import namedtuple
 import triton
 import triton.language as tl
 
-from ...case import Buffer, Expected, Library, ROUNDING, SMALLEST, within
+from ...case import Buffer, Expected, ROUNDING, SMALLEST, within
 
 Kind = namedtuple("Kind", "dtype out precision accumulator unit")
 
@@ -50,25 +50,6 @@ def strides(rows, columns, layout="N"):
 def matrix(tensor, layout):
     """The matrix that is stored in this layout."""
     return tensor if layout == "N" else tensor.transpose(-1, -2)
-
-
-def in_cublas(kind, out, layout):
-    """A · B as PyTorch calls cuBLAS, for the kinds that cuBLAS has; tf32 if f32 is multiplied so. Sums of 8-bit floats
-    are not promoted, as wgmma adds them (`use_fast_accum`)."""
-    if kind not in ("f16", "bf16", "tf32", "f8e4m3") or out not in (KINDS[kind].out, "bf16"):
-        return None
-
-    def prepare(tensors):
-        import torch
-
-        a, b, c = matrix(tensors.a, layout[0]), matrix(tensors.b, layout[1]), tensors.c
-        if kind == "f8e4m3":
-            one = torch.ones((), device=c.device)
-            return lambda: torch._scaled_mm(a, b, one, one, out_dtype=c.dtype, use_fast_accum=True, out=c)
-        torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
-        return lambda: torch.mm(a, b, out=c)
-
-    return Library("cuBLAS", prepare)
 
 
 def multiplied(kind, out, depth):

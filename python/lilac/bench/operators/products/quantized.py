@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 
 from ...case import Buffer, Case, Launch, ROUNDING
+from . import libraries
 from .operands import KINDS, multiplied, operand, tile_of, tiles
 
 
@@ -144,7 +145,8 @@ def scaled_case(kind, M, N, K, rows=True, bias=False, tile=(128, 128, 128), num_
         return result + a.bias if bias else result
 
     return Case(f"scaled_matmul_{kind}_{'rows' if rows else 'whole'}_{M}x{N}x{K}", "scaled matmul", launch, reference,
-                operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, "bf16", K))
+                operations=2 * M * N * K, unit=known.unit, tolerance=multiplied(kind, "bf16", K),
+                libraries=() if bias else libraries.scaled(kind, rows))
 
 
 @triton.jit

@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 
 from ...case import Buffer, Case, Launch
+from .libraries import batched, product
 from .operands import KINDS, matrix, multiplied, operand, strides, tile_of, tiles
 
 PROCESSORS = 132  # of an H200
@@ -40,7 +41,7 @@ def persistent_case(kind, layout, M, N, K, tile=(128, 256, 64), num_warps=8, num
                     BM=tile[0], BN=tile[1], BK=tile[2], PROGRAMS=programs, num_warps=num_warps, num_stages=num_stages)
     return Case(f"persistent_matmul_{kind}_N{layout}_{M}x{N}x{K}", "persistent matmul", launch,
                 lambda a: a.a @ matrix(a.b, layout), operations=2 * M * N * K, unit=KINDS[kind].unit,
-                tolerance=multiplied(kind, KINDS[kind].out, K))
+                tolerance=multiplied(kind, KINDS[kind].out, K), libraries=product(kind, KINDS[kind].out, "N" + layout))
 
 
 @triton.jit
@@ -72,8 +73,8 @@ def split_case(kind, layout, M, N, K, split, tile=(64, 64, 64), num_warps=4, num
                      M, N, K, *strides(K, N, layout)],
                     BM=tile[0], BN=tile[1], BK=tile[2], SPLIT=split, num_warps=num_warps, num_stages=num_stages)
     return Case(f"split_matmul_{kind}_N{layout}_{M}x{N}x{K}_by_{split}", "split-K matmul", launch,
-                       lambda a: a.a @ matrix(a.b, layout), operations=2 * M * N * K, unit=KINDS[kind].unit,
-                       tolerance=multiplied(kind, "f32", K))
+                lambda a: a.a @ matrix(a.b, layout), operations=2 * M * N * K, unit=KINDS[kind].unit,
+                tolerance=multiplied(kind, "f32", K), libraries=product(kind, "f32", "N" + layout))
 
 
 @triton.jit
@@ -117,7 +118,8 @@ def stream_case(kind, M, N, K, tile=(128, 128, 64), num_warps=8, num_stages=3, p
                      triton.cdiv(steps, programs)],
                     BM=tile[0], BN=tile[1], BK=tile[2], num_warps=num_warps, num_stages=num_stages)
     return Case(f"stream_matmul_{kind}_{M}x{N}x{K}", "stream-K matmul", launch, lambda a: a.a @ a.b,
-                       operations=2 * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, "f32", K))
+                operations=2 * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, "f32", K),
+                libraries=product(kind, "f32", "NN"))
 
 
 @triton.jit
@@ -152,7 +154,7 @@ def batched_case(kind, layout, batch, M, N, K, tile=(128, 128, 64), num_warps=8,
     return Case(f"batched_matmul_{kind}_N{layout}_{batch}x{M}x{N}x{K}" + ("_shared" if shared else ""),
                 "batched matmul",
                 launch, lambda a: a.a @ matrix(a.b, layout), operations=2 * batch * M * N * K, unit=KINDS[kind].unit,
-                tolerance=multiplied(kind, KINDS[kind].out, K))
+                tolerance=multiplied(kind, KINDS[kind].out, K), libraries=batched(kind, layout, shared))
 
 
 @triton.jit
@@ -173,7 +175,8 @@ def stacked_case(kind, batch, B, M, N, K, num_warps=4):
                     [operand(kind, M, K, batch=(batch,)), operand(kind, K, N, batch=(batch,)),
                      Buffer((batch, M, N), KINDS[kind].out, output=True)], B=B, M=M, N=N, K=K, num_warps=num_warps)
     return Case(f"stacked_matmul_{kind}_{batch}x{M}x{N}x{K}", "batched matmul", launch, lambda a: a.a @ a.b,
-                operations=2 * batch * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, KINDS[kind].out, K))
+                operations=2 * batch * M * N * K, unit=KINDS[kind].unit, tolerance=multiplied(kind, KINDS[kind].out, K),
+                libraries=batched(kind))
 
 
 def cases():
