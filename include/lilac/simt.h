@@ -771,6 +771,9 @@ LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
  * no load, from operation by operation to element by element, where that lowers register pressure.
  * Assumes code without unused values. */
 LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
+/* In loops, the rows of a product of wgmma are awaited one after another, each behind a part of the product that
+ * stays in flight, where there is work on each. */
+LILAC_API bool lilac_simt_opt_stagger_products(lilac_simt_kernel *kernel);
 /* Sets kernel->min_blocks where a number of resident blocks is known to be better than the
  * assembler's own choice; otherwise 0. */
 LILAC_API bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel);
