@@ -471,6 +471,8 @@ LILAC_API int64_t lilac_tile_scaled_factor_size(const lilac_tile_scaled_factor *
 /* The integer of an arith.constant, a scalar or a splat of integers, signed. False: the value is
  * another one. */
 LILAC_API bool lilac_tile_constant(const lilac_tile_value *value, int64_t *result);
+/* Is every element 0, or +0 of floats: a constant, its splat, or one of these in another layout? */
+LILAC_API bool lilac_tile_is_zero(const lilac_tile_value *value);
 
 LILAC_END
 

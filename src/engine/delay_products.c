@@ -55,19 +55,6 @@ static bool comes_from_product(const lilac_tile_op *loop, const lilac_tile_value
     return false;
 }
 
-/* Is every element the number +0? */
-static bool is_zero(const lilac_tile_value *value) {
-    while (value->op != NULL && value->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
-        value = value->op->operands[0].value;
-    }
-    const lilac_tile_attribute *found =
-        value->op != NULL && value->op->code == LILAC_TILE_OP_ARITH_CONSTANT
-            ? lilac_tile_find(&value->op->attributes, "value")
-            : NULL;
-    return found != NULL && found->kind == LILAC_TILE_ATTR_DENSE && found->count == 1 &&
-           found->integers[0] == 0;
-}
-
 /* Moves with the product: a conversion of an operand, in the body, that nothing else uses. */
 static bool is_own_conversion(const lilac_tile_op *loop, const lilac_tile_value *value) {
     if (!is_in_body(loop, value) || value->uses->next != NULL) {
@@ -115,7 +102,7 @@ bool lilac_engine_can_delay(const lilac_tile_op *loop, const lilac_tile_op *op) 
     const lilac_tile_value *a = op->operands[0].value, *b = op->operands[1].value;
     uint32_t budget = MOST_SEARCHED;
     return use != NULL && use->next == NULL && use->op == body->last &&
-           is_zero(lilac_tile_init(loop, use->index)) &&
+           lilac_tile_is_zero(lilac_tile_init(loop, use->index)) &&
            scale_of(loop, op->operands[2].value, lilac_tile_iteration_argument(loop, use->index)) !=
                NULL &&
            lilac_tile_is_tensor(a->type) && is_in_body(loop, b) &&

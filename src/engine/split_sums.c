@@ -62,16 +62,6 @@ static const lilac_tile_use *only_use(const lilac_tile_value *value) {
     return value->uses != NULL && value->uses->next == NULL ? value->uses : NULL;
 }
 
-/* Is every element the number +0? */
-static bool is_zero(const lilac_tile_value *value) {
-    const lilac_tile_attribute *found =
-        value->op != NULL && value->op->code == LILAC_TILE_OP_ARITH_CONSTANT
-            ? lilac_tile_find(&value->op->attributes, "value")
-            : NULL;
-    return found != NULL && found->kind == LILAC_TILE_ATTR_DENSE && found->count == 1 &&
-           found->integers[0] == 0;
-}
-
 /* Does the operation add something to this operand? */
 static bool adds(const lilac_tile_use *use) {
     switch (use->op->code) {
@@ -93,7 +83,7 @@ static bool is_sum(const lilac_tile_op *loop, uint32_t i) {
     const lilac_tile_type *element = lilac_tile_element(type);
     if (type->kind != LILAC_TILE_TENSOR || element->kind != LILAC_TILE_SCALAR ||
         (element->scalar != LILAC_F32 && element->scalar != LILAC_I32) ||
-        !is_zero(lilac_tile_init(loop, i))) {
+        !lilac_tile_is_zero(lilac_tile_init(loop, i))) {
         return false;
     }
     const lilac_tile_use *use = only_use(value);

@@ -178,13 +178,6 @@ static bool put_tensor(lilac_strided_tile *tile, const tensor *t, uint32_t rank)
     return good;
 }
 
-static bool is_zero(const lilac_tile_value *other) {
-    const lilac_tile_attribute *value =
-        other->op != NULL ? lilac_tile_find(&other->op->attributes, "value") : NULL;
-    return other->op != NULL && other->op->code == LILAC_TILE_OP_ARITH_CONSTANT && value != NULL &&
-           value->kind == LILAC_TILE_ATTR_DENSE && value->count == 1 && value->integers[0] == 0;
-}
-
 /* Bounds of one dimension: of the mask, and of what a remainder changes. */
 static bool bound(tensor *t, lilac_strided_tile *tile, const lilac_mask_bounds *b,
                   const lilac_affine *f, uint32_t d) {
@@ -218,7 +211,7 @@ bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *cond
     tensor t = {0};
     *tile = (lilac_strided_tile){.load_rank = load->results[0].type->rank};
     if (!lilac_affine_of(&f, load->operands[0].value, arena) || f.base == NULL ||
-        !lilac_mask_bounds_of(&b, mask, arena) || (other != NULL && !is_zero(other))) {
+        !lilac_mask_bounds_of(&b, mask, arena) || (other != NULL && !lilac_tile_is_zero(other))) {
         return false;
     }
     t.rest = f.uniform;

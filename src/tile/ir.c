@@ -383,6 +383,22 @@ bool lilac_tile_constant(const lilac_tile_value *value, int64_t *result) {
     return true;
 }
 
+bool lilac_tile_is_zero(const lilac_tile_value *value) {
+    while (value->op && (value->op->code == LILAC_TILE_OP_TT_SPLAT ||
+                         value->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT)) {
+        value = value->op->operands[0].value;
+    }
+    if (!value->op || value->op->code != LILAC_TILE_OP_ARITH_CONSTANT) {
+        return false;
+    }
+    const lilac_tile_attribute *given = lilac_tile_find(&value->op->attributes, "value");
+    bool zero = given && given->integer == 0;
+    for (uint32_t i = 0; zero && i < given->count; i++) {
+        zero = given->integers[i] == 0;
+    }
+    return zero;
+}
+
 /* ---- walking ---------------------------------------------------------------------------- */
 
 void lilac_tile_walk(lilac_tile_region *region, void (*visit)(void *, lilac_tile_op *),

@@ -53,21 +53,26 @@ static void divided_sums(void **state) {
     assert_true(split >= scaled(CASES) / 2);
 }
 
+/* Products of f16 with masks in all dimensions. */
+static product_case masked_case(uint32_t k) {
+    return (product_case){.scalar = LILAC_F16,
+                          .m = 64,
+                          .n = 32,
+                          .k = k,
+                          .warps = 4,
+                          .stages = 3,
+                          .m_form = MASKED,
+                          .n_form = MASKED,
+                          .k_form = MASKED};
+}
+
 /* The third coordinate is the program's own, or one warp starts the copies. */
 static void kept_whole(void **state) {
     (void)state;
     lilac_random random;
     lilac_random_seed(&random, 32);
     for (uint32_t i = 0; i < 4; i++) {
-        product_case c = {.scalar = LILAC_F16,
-                          .m = 64,
-                          .n = 32,
-                          .k = 64,
-                          .warps = 4,
-                          .stages = 3,
-                          .m_form = MASKED,
-                          .n_form = MASKED,
-                          .k_form = MASKED};
+        product_case c = masked_case(64);
         c.asked = i % 2 != 0;
         c.planar = i != 0;
         compiled made;
@@ -81,15 +86,7 @@ static void kept_whole(void **state) {
 /* The simulator has clusters along z only where nothing else is there. */
 static void refused_launches(void **state) {
     (void)state;
-    const product_case c = {.scalar = LILAC_F16,
-                            .m = 64,
-                            .n = 32,
-                            .k = 64,
-                            .warps = 4,
-                            .stages = 3,
-                            .m_form = MASKED,
-                            .n_form = MASKED,
-                            .k_form = MASKED};
+    const product_case c = masked_case(64);
     lilac_random random;
     lilac_random_seed(&random, 34);
     compiled made;
@@ -256,17 +253,6 @@ static void store_twice(lilac_simt_instruction *i) {
     i->operands[i->operand_count - 1] = i->operands[i->operand_count - 2];
 }
 
-static const product_case mutated = {.scalar = LILAC_F16,
-                                     .m = 64,
-                                     .n = 32,
-                                     .k = 32,
-                                     .warps = 4,
-                                     .stages = 3,
-                                     .m_form = MASKED,
-                                     .n_form = MASKED,
-                                     .k_form = MASKED,
-                                     .counts_tiles = true,
-                                     .planar = true};
 static const sizes mutated_sizes = {.m = 70,
                                     .n = 73,
                                     .k = 330,
@@ -276,6 +262,20 @@ static const sizes mutated_sizes = {.m = 70,
                                     .za = 30000,
                                     .zb = 30000,
                                     .parts = 4};
+
+/* Compiles a kernel of four parts with a mutation of the tile IR and one of SIMT IR, each NULL: none. */
+static outcome launch_mutated(compiled *made, mutation *mutate, lilac_simt_opcode code,
+                              uint32_t skipped, simt_mutation *mutate_simt) {
+    product_case c = masked_case(32);
+    c.counts_tiles = c.planar = true;
+    compile(made, &c, mutate, false);
+    if (mutate_simt != NULL) {
+        lilac_simt_instruction *found = find_simt(made->result.simt->kernels->body, code, &skipped);
+        assert_non_null(found);
+        mutate_simt(found);
+    }
+    return launch(made, &c, &mutated_sizes, LAUNCHED);
+}
 
 static void mutated_parts(void **state) {
     (void)state;
@@ -292,8 +292,8 @@ static void mutated_parts(void **state) {
     };
     for (uint32_t i = 0; i < sizeof mutations / sizeof *mutations; i++) {
         compiled made;
-        compile(&made, &mutated, mutations[i].mutate, false);
-        const outcome o = launch(&made, &mutated, &mutated_sizes, LAUNCHED);
+        const outcome o =
+            launch_mutated(&made, mutations[i].mutate, LILAC_SIMT_OP_BARRIER, 0, NULL);
         if (!o.made || o.right != (i == 0)) {
             print_diagnostics(made.context);
             fail_msg("%s: %s", mutations[i].name, !o.made ? "refused" : "not found");
@@ -327,13 +327,8 @@ static void mutated_exchange(void **state) {
     };
     for (uint32_t i = 0; i < sizeof mutations / sizeof *mutations; i++) {
         compiled made;
-        uint32_t skipped = mutations[i].skipped;
-        compile(&made, &mutated, NULL, false);
-        lilac_simt_instruction *found =
-            find_simt(made.result.simt->kernels->body, mutations[i].code, &skipped);
-        assert_non_null(found);
-        mutations[i].mutate(found);
-        const outcome o = launch(&made, &mutated, &mutated_sizes, LAUNCHED);
+        const outcome o = launch_mutated(&made, NULL, mutations[i].code, mutations[i].skipped,
+                                         mutations[i].mutate);
         if (mutations[i].finding == NULL ? !o.ran || o.right
                                          : !has_finding(&made, mutations[i].finding)) {
             print_diagnostics(made.context);

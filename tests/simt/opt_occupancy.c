@@ -89,30 +89,55 @@ typedef struct outcome {
     uint32_t left;  /* registers of a thread with this number of blocks */
 } outcome;
 
+typedef struct loaded {
+    lilac_context *context;
+    lilac_simt_module *module;
+    lilac_simt_kernel *kernel;
+} loaded;
+
+/* The kernel of a text, which is freed. */
+static loaded load(lilac_text *text) {
+    loaded l = {.context = lilac_context_create()};
+    const uint32_t source = lilac_source_add(l.context, "occupancy", text->bytes, text->length);
+    l.module = lilac_simt_read(l.context, source);
+    if (l.module == NULL || !lilac_simt_verify(l.module)) {
+        print_diagnostics(l.context);
+        fail();
+    }
+    l.kernel = l.module->kernels;
+    lilac_text_clear(text);
+    return l;
+}
+
+static void unload(loaded *l) {
+    lilac_simt_module_destroy(l->module);
+    lilac_context_destroy(l->context);
+}
+
+/* The number that the pass sets. */
+static uint32_t blocks_of(lilac_text *text) {
+    loaded l = load(text);
+    (void)lilac_simt_opt_occupancy(l.kernel);
+    const uint32_t blocks = l.kernel->min_blocks;
+    unload(&l);
+    return blocks;
+}
+
 static outcome run(void (*generator)(lilac_text *, uint32_t, uint32_t), uint32_t warps,
                    uint32_t elements) {
     lilac_text text = {0};
     generator(&text, warps, elements);
-    lilac_context *context = lilac_context_create();
-    uint32_t source = lilac_source_add(context, "occupancy", text.bytes, text.length);
-    lilac_simt_module *module = lilac_simt_read(context, source);
-    if (module == NULL || !lilac_simt_verify(module)) {
-        print_diagnostics(context);
-        fail();
-    }
-    lilac_simt_kernel *kernel = module->kernels;
+    loaded l = load(&text);
     outcome o = {.late = lilac_simt_resident_blocks(
-                     kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_LATE)),
+                     l.kernel, lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_LATE)),
                  .early = lilac_simt_resident_blocks(
-                     kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY))};
-    lilac_simt_opt_occupancy(kernel);
-    assert_false(lilac_simt_opt_occupancy(kernel));
-    o.blocks = kernel->min_blocks;
-    o.words = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
-    o.left = lilac_registers_for_blocks(module->arch, warps, o.blocks);
-    lilac_simt_module_destroy(module);
-    lilac_context_destroy(context);
-    lilac_text_clear(&text);
+                     l.kernel, lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_EARLY))};
+    lilac_simt_opt_occupancy(l.kernel);
+    assert_false(lilac_simt_opt_occupancy(l.kernel));
+    o.blocks = l.kernel->min_blocks;
+    o.words = lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_EARLY);
+    o.left = lilac_registers_for_blocks(l.module->arch, warps, o.blocks);
+    unload(&l);
     return o;
 }
 
@@ -269,19 +294,7 @@ static uint32_t blocks_of_products(uint32_t warps, uint32_t columns, uint32_t ch
                                    uint32_t others) {
     lilac_text text = {0};
     generate_products(&text, warps, columns, chain, others);
-    lilac_context *context = lilac_context_create();
-    const uint32_t source = lilac_source_add(context, "products", text.bytes, text.length);
-    lilac_simt_module *module = lilac_simt_read(context, source);
-    if (module == NULL || !lilac_simt_verify(module)) {
-        print_diagnostics(context);
-        fail();
-    }
-    (void)lilac_simt_opt_occupancy(module->kernels);
-    const uint32_t blocks = module->kernels->min_blocks;
-    lilac_simt_module_destroy(module);
-    lilac_context_destroy(context);
-    lilac_text_clear(&text);
-    return blocks;
+    return blocks_of(&text);
 }
 
 /* Products of blocks of eight warps: two blocks where two have the registers, or nearly; none
@@ -343,21 +356,12 @@ static void prompt_sums_leave_no_differences(void **state) {
         const uint32_t leaves = 1U << levels;
         lilac_text text = {0};
         generate_tree(&text, levels);
-        lilac_context *context = lilac_context_create();
-        const uint32_t source = lilac_source_add(context, "tree", text.bytes, text.length);
-        lilac_simt_module *module = lilac_simt_read(context, source);
-        if (module == NULL || !lilac_simt_verify(module)) {
-            print_diagnostics(context);
-            fail();
-        }
-        const lilac_simt_kernel *kernel = module->kernels;
-        const uint32_t early = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
-        const uint32_t prompt = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_PROMPT);
+        loaded l = load(&text);
+        const uint32_t early = lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_EARLY);
+        const uint32_t prompt = lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_PROMPT);
         assert_true(early >= 2 * leaves - 1);
         assert_in_range(prompt, leaves, leaves + 2 * levels + 6);
-        lilac_simt_module_destroy(module);
-        lilac_context_destroy(context);
-        lilac_text_clear(&text);
+        unload(&l);
     }
 }
 
@@ -393,19 +397,7 @@ static void generate_busy(lilac_text *out, uint32_t warps, uint32_t work, uint32
 static uint32_t blocks_of_busy(uint32_t warps, uint32_t work, uint32_t others) {
     lilac_text text = {0};
     generate_busy(&text, warps, work, others);
-    lilac_context *context = lilac_context_create();
-    lilac_simt_module *module =
-        lilac_simt_read(context, lilac_source_add(context, "busy", text.bytes, text.length));
-    if (module == NULL || !lilac_simt_verify(module)) {
-        print_diagnostics(context);
-        fail();
-    }
-    (void)lilac_simt_opt_occupancy(module->kernels);
-    const uint32_t blocks = module->kernels->min_blocks;
-    lilac_simt_module_destroy(module);
-    lilac_context_destroy(context);
-    lilac_text_clear(&text);
-    return blocks;
+    return blocks_of(&text);
 }
 
 /* A sector costs as much as 8 instructions of a warp, and a load is 4 sectors. Loops that work longer get

@@ -10,8 +10,8 @@ are. Its length is computed from the clock, the warp and the block: one of four 
 
 import re
 
-STARTS = re.compile(r"^\s*(@!?%\w+ )?(mbarrier\.(arrive|expect|complete)|wgmma\.(fence|commit_group|wait_group)|cp\.(async|reduce)|bar\.sync|"
-                    r"bar\.arrive|barrier\.|fence\.)")
+STARTS = re.compile(r"^\s*(@!?%\w+ )?(mbarrier\.(arrive|expect|complete)|wgmma\.(fence|commit_group|wait_group)|"
+                    r"cp\.(async|reduce)|bar\.sync|bar\.arrive|barrier\.|fence\.)")
 WAITS = re.compile(r"^\s*(wgmma\.wait_group|cp\.async\.(bulk\.)?wait_group|bar\.sync|barrier\.cluster\.wait|"
                    r"@!%\w+ bra \$L_wait_)")
 WAIT_LABEL = re.compile(r"^\$L_wait_\d+:")

@@ -361,6 +361,35 @@ static void printing_one(void **state) {
 
 /* The table is what its head says: formats and signatures use the language only, names are unique
  * and the enum follows from them. */
+/* In the order of the text, and what is not a constant. */
+static void zeros(void **state) {
+    (void)state;
+    static const char expected[] = "yynyynynyyn";
+    lilac_context *context = lilac_context_create();
+    lilac_tile_module *module =
+        read_tile(context, "tt.func @f(%x: f32) {\n"
+                           "%0 = arith.constant 0 : i32\n"
+                           "%1 = arith.constant 0.0 : f32\n"
+                           "%2 = arith.constant -0.0 : f32\n"
+                           "%3 = arith.constant dense<0.0> : tensor<4xf16>\n"
+                           "%4 = arith.constant dense<[0, 0]> : tensor<2xi8>\n"
+                           "%5 = arith.constant dense<[0, 1]> : tensor<2xi8>\n"
+                           "%6 = arith.constant false\n"
+                           "%7 = arith.constant dense<-0.0> : tensor<4xf32>\n"
+                           "%8 = tt.splat %1 : f32 -> tensor<4xf32>\n"
+                           "%9 = tt.splat %0 : i32 -> tensor<4xi32>\n"
+                           "%10 = tt.splat %x : f32 -> tensor<4xf32>\n"
+                           "tt.return\n}\n");
+    const lilac_tile_op *op = module->functions->body->first->first;
+    assert_false(lilac_tile_is_zero(module->functions->body->first->arguments[0]));
+    for (uint32_t i = 0; expected[i] != '\0'; i++, op = op->next) {
+        assert_int_equal(lilac_tile_is_zero(&op->results[0]), expected[i] == 'y');
+    }
+    assert_int_equal(op->code, LILAC_TILE_OP_TT_RETURN);
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
 static void the_table_is_sound(void **state) {
     (void)state;
     for (int code = LILAC_TILE_OP_NONE + 1; code < LILAC_TILE_OP_COUNT; code++) {
@@ -392,7 +421,8 @@ int main(void) {
         cmocka_unit_test(types_are_interned), cmocka_unit_test(building),
         cmocka_unit_test(uses_follow_edits),  cmocka_unit_test(cloning_loops),
         cmocka_unit_test(walks_may_remove),   cmocka_unit_test(names_are_made_apart),
-        cmocka_unit_test(printing_one),       cmocka_unit_test(the_table_is_sound),
+        cmocka_unit_test(printing_one),       cmocka_unit_test(zeros),
+        cmocka_unit_test(the_table_is_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

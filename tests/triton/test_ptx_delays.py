@@ -1,5 +1,5 @@
-"""PTX with delays and without waits (tests/support/ptx_delays.py), as tests/gpu/programs/stress.py makes it: ptxas accepts
-it, serialises no wgmma for it, and each mutation lacks one wait."""
+"""PTX with delays and without waits (tests/support/ptx_delays.py), as tests/gpu/programs/stress.py makes it: ptxas
+accepts it, serialises no wgmma for it, and each mutation lacks one wait."""
 
 import pathlib
 import re

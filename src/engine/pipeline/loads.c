@@ -261,23 +261,6 @@ static const lilac_tile_type *find_slot(const pipeline *p, const lilac_tile_valu
     return slot;
 }
 
-/* Is every element of the value zero, as bits? */
-static bool is_zero(const lilac_tile_value *value) {
-    while (value->op != NULL && (value->op->code == LILAC_TILE_OP_TT_SPLAT ||
-                                 value->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT)) {
-        value = value->op->operands[0].value;
-    }
-    if (value->op == NULL || value->op->code != LILAC_TILE_OP_ARITH_CONSTANT) {
-        return false;
-    }
-    const lilac_tile_attribute *attribute = lilac_tile_find(&value->op->attributes, "value");
-    bool zero = attribute != NULL && attribute->integer == 0;
-    for (uint32_t i = 0; zero && i < attribute->count; i++) {
-        zero = attribute->integers[i] == 0;
-    }
-    return zero;
-}
-
 /* The bytes of a block's part of a buffer, for the layout of the loaded tensor. */
 static uint64_t bytes_of(const lilac_tile_type *memory, const lilac_layout *tensor) {
     const uint32_t bits = lilac_tile_element_bits(memory);
@@ -309,7 +292,8 @@ static bool plan_load(const pipeline *p, lilac_tile_op *op, pipeline_load *load)
         return true;
     }
     const lilac_tile_value *other = lilac_tile_operand(op, 2);
-    *load = (pipeline_load){.op = op, .tensor = type, .selects = other != NULL && !is_zero(other)};
+    *load = (pipeline_load){
+        .op = op, .tensor = type, .selects = other != NULL && !lilac_tile_is_zero(other)};
     lilac_tile_op *copy = make_copy(p, op);
     load->slot = load->selects ? NULL : find_slot(p, &op->results[0], copy);
     if (load->slot == NULL && has_row_major(p, copy, type)) {

@@ -3,8 +3,8 @@ inputs, and every result of many launches compared with one that is known to be 
 
     python stress.py [--launches 10000] [--filter PART] [--json FILE] [--mutations] [--seconds N]
 
-The kernels are those of lilac.bench's products, at sizes of some tiles and a dozen iterations. Each is compiled as lilac
-schedules it, with tensor maps of the launcher and without. First the kernel without delays is launched: the result of a
+The kernels are those of lilac.bench's products, at sizes of some tiles and a dozen iterations. Each is compiled as
+lilac schedules it, with tensor maps of the launcher and without. First the kernel without delays is launched: the result of a
 `product` must be the exact one, rounded once; that of another kernel (attention, scaled operands) must be within the
 tolerance of its case. Each launch with delays must then leave the same bytes. The comparison is on the device, where a
 counter collects the launches with a difference.
