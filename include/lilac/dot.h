@@ -100,13 +100,25 @@ LILAC_API bool lilac_plan_dot_choose_wgmma(lilac_matrix_shape *shape,
                                            const lilac_plan_dot_problem *problem,
                                            const lilac_target *target);
 
+/* Which rows of D a thread of wgmma holds, with A in registers.
+ *
+ *     usual       rows i and i + 8, i < 8
+ *     pairs       rows 2 i and 2 i + 1: with elements of 8 bits that are contiguous along M, ldmatrix
+ *                 reads both rows of A as one element of 16 bits
+ *     words       rows 4 i to 4 i + 3, or 2 i and 2 i + 1, where a row is a word of A that is
+ *                 contiguous along M: vectors, which are loaded without bank conflicts */
+typedef enum lilac_plan_dot_rows {
+    LILAC_PLAN_DOT_USUAL_ROWS,
+    LILAC_PLAN_DOT_ROW_PAIRS,
+    LILAC_PLAN_DOT_WORD_ROWS
+} lilac_plan_dot_rows;
+
 /* What a layout of D is to suit besides the unit.
  *
- *     chained     the product is an operand of another one, or the reverse: all warps lie along M
- *     row_pairs   a thread holds rows 2 i and 2 i + 1, not i and i + 8: with elements of 8 bits that
- *                 are contiguous along M, ldmatrix reads both rows of A as one element of 16 bits */
+ *     chained     the product is an operand of another one, or the reverse: all warps lie along M */
 typedef struct lilac_plan_dot_wishes {
-    bool chained, row_pairs;
+    bool chained;
+    lilac_plan_dot_rows rows;
 } lilac_plan_dot_wishes;
 
 /* A layout of D for a unit. */

@@ -153,6 +153,7 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  *   of the function  lilac.launch_conditions = array<i64: GRID X, Y, Z, PARAMETER, …>
  *                    lilac.launch_split = {iterations = [array<i64: 1, 5>, …], divisor = 64 : i32,
  *                                          clocks = 712 : i32, bytes = 65536 : i32}
+ *                    lilac.launch_least = {iterations = …, divisor = 64 : i32, least = 6 : i32}
  *
  * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …>. Without any map, the
  * count is 0. The memory is the arena's. False after an error of id `launch-map`: an attribute

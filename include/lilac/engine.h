@@ -145,8 +145,8 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module 
  * descriptors that the launcher makes, if target->launch_maps is set and the device has tensor
  * copies. The descriptors are parameters behind the others. The attribute `lilac.launch_map` of
  * each says how the launcher makes it from the other arguments, and `lilac.launch_conditions` of
- * the function which arguments must not be negative (write_launch_maps.c has the form). Never
- * fails. Linear in the size of the module, apart from bounded searches for each load. */
+ * the function which arguments must not be negative; `lilac.launch_least` says with how few
+ * iterations a launch is faster without maps (write_launch_maps.c has the form). Never fails. Linear in the size of the module, apart from bounded searches for each load. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_describe_loads(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* Lets the launcher start several blocks for each program of a kernel whose loads describe_loads has

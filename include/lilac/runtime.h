@@ -256,6 +256,7 @@ typedef enum lilac_mapped_outcome {
     LILAC_MAPPED_READY,
     LILAC_MAPPED_CONDITION, /* the launch violates a condition */
     LILAC_MAPPED_LIMIT,     /* a map is outside the limits, or the driver refuses it */
+    LILAC_MAPPED_FEW,       /* the launch is faster without maps (lilac_launch_maps_pay) */
 } lilac_mapped_outcome;
 
 /* Sets launch->maps from the other fields. One thread at a time prepares launches of a kernel. */

@@ -142,11 +142,20 @@ typedef struct lilac_launch_split {
     uint32_t bytes;              /* of the sums of a block */
 } lilac_launch_split;
 
+/* A kernel that has a version without maps, which is faster in launches of fewer than `least`
+ * iterations with at most one program for each multiprocessor (describe_loads, engine.h). */
+typedef struct lilac_launch_least {
+    uint32_t divisor; /* 0: all launches are faster with maps */
+    uint32_t least;
+    lilac_launch_sum iterations; /* divided by the divisor, rounded down */
+} lilac_launch_least;
+
 typedef struct lilac_launch_maps {
     uint32_t count;
     const lilac_launch_map *maps;
     lilac_launch_conditions conditions;
     lilac_launch_split split;
+    lilac_launch_least least;
 } lilac_launch_maps;
 
 /* What a device has for a kernel: its multiprocessors, and how many clusters of 1, 2, 4 and 8 of the
@@ -174,6 +183,9 @@ lilac_launch_conditions_check(lilac_context *context, const lilac_launch_conditi
 LILAC_API uint32_t lilac_launch_parts(const lilac_launch_split *split,
                                       const lilac_launch_capacity *capacity, const uint32_t grid[3],
                                       const int64_t *values);
+/* Is a launch with one block for each program faster with maps than without? */
+LILAC_API bool lilac_launch_maps_pay(const lilac_launch_least *least, uint32_t multiprocessors,
+                                     const uint32_t grid[3], const int64_t *values);
 /* Sets the address, the sizes and the strides of a map whose other fields are set, and checks its
  * limits (lilac_tensor_map_check). False after an error of id `tensor-map`; the context may be
  * NULL. Negative numbers and sums beyond 64 bits are outside the limits. */

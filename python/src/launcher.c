@@ -10,9 +10,9 @@
  *             e f16, y bf16, f f32, d f64; x an argument that is no parameter (a constant)
  *   recipes   see recipes.c
  *   boxes     (element, swizzle, box) of each map, as in run.c
- *   counts    the address of five counters of 64 bits: launches with maps; without them because of a
+ *   counts    the address of six counters of 64 bits: launches with maps; without them because of a
  *             condition, of a limit of tensor maps, of an argument (or in a thread that has no
- *             context yet); with maps and several blocks for each program
+ *             context yet), of few iterations; with maps and several blocks for each program
  *
  * Its call has the arguments of Triton's launchers: grid x, y, z, stream, function, packed
  * metadata, launch metadata, enter hook, exit hook, and then the kernel's. Arguments that Triton
@@ -27,7 +27,7 @@
 #include <structmember.h>
 
 enum { GRID, STREAM = 3, LAUNCH_METADATA = 6, ENTER_HOOK, EXIT_HOOK, FIRST };
-enum { MAPPED, CONDITION, LIMIT, ARGUMENT, DIVIDED };
+enum { MAPPED, CONDITION, LIMIT, ARGUMENT, FEW, DIVIDED };
 
 typedef struct launcher_object {
     PyObject_HEAD PyObject *plain;
@@ -221,8 +221,9 @@ static PyObject *launch_mapped(const launcher_object *self, lilac_mapped_launch 
 }
 
 static PyObject *call(PyObject *object, PyObject *tuple, PyObject *words) {
-    static const uint8_t reasons[] = {
-        [LILAC_MAPPED_CONDITION] = CONDITION, [LILAC_MAPPED_LIMIT] = LIMIT};
+    static const uint8_t reasons[] = {[LILAC_MAPPED_CONDITION] = CONDITION,
+                                      [LILAC_MAPPED_LIMIT] = LIMIT,
+                                      [LILAC_MAPPED_FEW] = FEW};
     launcher_object *self = (launcher_object *)object;
     lilac_mapped_launch launch;
     if ((words != NULL && PyDict_Size(words) != 0) || !put_launch(self, &launch, tuple)) {

@@ -1,9 +1,11 @@
 /* Recipes of tensor maps that the launcher makes, as the metadata contain them:
  *
- *   recipes    ([(parameter, base, offset, sizes, strides, pitch)], grid, parameters, split); the
- *              pitch may be missing: 0
+ *   recipes    ([(parameter, base, offset, sizes, strides, pitch)], grid, parameters, split, least);
+ *              the pitch may be missing: 0
  *   split      (iterations, divisor, clocks, bytes): the launcher may start several blocks for each
- *              program; may be missing
+ *              program; may be missing or None
+ *   least      (iterations, divisor, least): with fewer iterations, launches are faster without maps; may
+ *              be missing or None
  *   sum        [[factor, parameter, …], …]: an offset, each size, each stride
  */
 #include "module.h"
@@ -108,18 +110,43 @@ static bool read_conditions(lilac_launch_conditions *conditions, uint32_t parame
     return count >= 0;
 }
 
-static bool read_split(lilac_launch_split *split, uint32_t parameters, PyObject *row) {
+static bool read_split(lilac_launch_maps *launch, uint32_t parameters, PyObject *row) {
+    lilac_launch_split *split = &launch->split;
     PyObject *iterations;
     return PyArg_ParseTuple(row, "O!III", &PyList_Type, &iterations, &split->divisor,
                             &split->clocks, &split->bytes) &&
            read_sum(&split->iterations, parameters, iterations);
 }
 
+static bool read_least(lilac_launch_maps *launch, uint32_t parameters, PyObject *row) {
+    lilac_launch_least *least = &launch->least;
+    PyObject *iterations;
+    return PyArg_ParseTuple(row, "O!II", &PyList_Type, &iterations, &least->divisor,
+                            &least->least) &&
+           read_sum(&least->iterations, parameters, iterations);
+}
+
+typedef bool recipe_reader(lilac_launch_maps *launch, uint32_t parameters, PyObject *row);
+
+/* A recipe that may be missing or None. */
+static bool read_optional(lilac_launch_maps *launch, uint32_t parameters, PyObject *row,
+                          recipe_reader *read) {
+    if (row == NULL || row == Py_None) {
+        return true;
+    }
+    if (!PyTuple_Check(row)) {
+        PyErr_SetString(PyExc_TypeError, "a recipe of a launch is a tuple or None");
+        return false;
+    }
+    return read(launch, parameters, row);
+}
+
 bool read_recipes(launch_recipes *result, PyObject *recipes, uint32_t parameters) {
-    PyObject *maps, *grid, *list, *split = NULL;
-    if (!PyArg_ParseTuple(recipes, "O!O!O!|O!", &PyList_Type, &maps, &PyList_Type, &grid,
-                          &PyList_Type, &list, &PyTuple_Type, &split) ||
-        (split != NULL && !read_split(&result->launch.split, parameters, split)) ||
+    PyObject *maps, *grid, *list, *split = NULL, *least = NULL;
+    if (!PyArg_ParseTuple(recipes, "O!O!O!|OO", &PyList_Type, &maps, &PyList_Type, &grid,
+                          &PyList_Type, &list, &split, &least) ||
+        !read_optional(&result->launch, parameters, split, read_split) ||
+        !read_optional(&result->launch, parameters, least, read_least) ||
         !read_conditions(&result->launch.conditions, parameters, grid, list)) {
         return false;
     }

@@ -171,6 +171,12 @@ static void put_launch_maps(lilac_text *out, const lilac_tile_function *function
         lilac_text_printf(out, ", \"divisor\": %u, \"clocks\": %u, \"bytes\": %u}",
                           maps.split.divisor, maps.split.clocks, maps.split.bytes);
     }
+    if (maps.count > 0 && maps.least.divisor > 0) {
+        lilac_text_puts(out, ", \"launch_least\": {\"iterations\": ");
+        put_sum(out, &maps.least.iterations);
+        lilac_text_printf(out, ", \"divisor\": %u, \"least\": %u}", maps.least.divisor,
+                          maps.least.least);
+    }
     lilac_arena_destroy(arena);
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char MAP[] = "lilac.launch_map", CONDITIONS[] = "lilac.launch_conditions",
-                  SPLIT[] = "lilac.launch_split";
+                  SPLIT[] = "lilac.launch_split", LEAST[] = "lilac.launch_least";
 
 static bool refuse(const lilac_tile_function *function, const char *attribute,
                    const char *expected) {
@@ -154,6 +154,17 @@ static bool read_split(lilac_launch_split *split, const lilac_tile_attribute *di
            read_number(&split->bytes, dictionary, "bytes");
 }
 
+static bool read_least(lilac_launch_least *least, const lilac_tile_attribute *dictionary,
+                       const lilac_tile_function *function) {
+    if (dictionary->kind != LILAC_TILE_ATTR_DICTIONARY) {
+        return false;
+    }
+    const lilac_tile_attribute *sum = entry(dictionary, "iterations", LILAC_TILE_ATTR_ARRAY);
+    return sum != NULL && read_sum(&least->iterations, sum, function) &&
+           read_number(&least->divisor, dictionary, "divisor") && least->divisor > 0 &&
+           read_number(&least->least, dictionary, "least");
+}
+
 static bool read_maps(lilac_launch_maps *result, lilac_arena *arena,
                       const lilac_tile_function *function) {
     lilac_launch_map *maps = lilac_arena_array(arena, lilac_launch_map, function->parameter_count);
@@ -177,6 +188,11 @@ static bool read_maps(lilac_launch_maps *result, lilac_arena *arena,
         return refuse(
             function, SPLIT,
             "{iterations = SUM, divisor = N, clocks = N, bytes = N} with a divisor above 0");
+    }
+    const lilac_tile_attribute *least = lilac_tile_find(&function->attributes, LEAST);
+    if (result->count > 0 && least != NULL && !read_least(&result->least, least, function)) {
+        return refuse(function, LEAST,
+                      "{iterations = SUM, divisor = N, least = N} with a divisor above 0");
     }
     return true;
 }

@@ -4,10 +4,11 @@
  *     p + 4·r + c,  r < 512, c < 4        stride 4 along r, 1 along c and c's whole size is 4:
  *     0 1 2 3 | 4 5 6 7 | 8 …             one run of 2048, aligned as p is
  *
- * A remainder or quotient by a constant has a stride except where it wraps or steps; so do minima and
- * maxima. That stride is typical: prices use it, proofs do not.
+ * A remainder by a constant or by what all elements share, and a quotient by a constant, have a
+ * stride except where they wrap or step; so do minima and maxima. That stride is typical: prices
+ * use it, proofs do not.
  *
- *     p + r % 49                          typical stride 1 along r
+ *     p + r % 49, p + r % rows            typical stride 1 along r
  *
  * The other strides are exact. They are computed for the operations that compute pointers to tiles. As for
  * the other facts, sums and products are assumed not to overflow as signed numbers.
@@ -181,10 +182,13 @@ static void strides_bits(lilac_axis_facts *result, const lilac_axis_operation *i
     result->origin = max_i64(in->a->origin, 1);
 }
 
-/* x % m: the stride of x, where at least two elements lie between wraps. */
+/* x % m: the stride of x, where at least two elements lie between wraps. An m that all elements
+ * share and that is no constant, such as the number of rows of a matrix, is taken for large. */
 static void strides_remainder(lilac_axis_facts *result, const lilac_axis_operation *in) {
-    for (uint32_t d = 0; d < result->rank && in->b->constant; d++) {
-        if (has_typical(in->a, d) && magnitude(in->a->stride[d]) <= in->b->value / 2) {
+    for (uint32_t d = 0; d < result->rank; d++) {
+        const bool far = in->b->constant ? magnitude(in->a->stride[d]) <= in->b->value / 2
+                                         : has_stride(in->b, d) && in->b->stride[d] == 0;
+        if (has_typical(in->a, d) && far) {
             derive_stride(result, d, in->a->stride[d], false);
         }
     }

@@ -28,11 +28,13 @@
  *
  * The launcher makes the maps as lilac.launch_map says, and starts the kernel only if the
  * parameters in lilac.launch_conditions are not negative and all maps are possible: strides of
- * multiples of 16 bytes, sizes above zero. */
+ * multiples of 16 bytes, sizes above zero. lilac.launch_least says which launches are faster without
+ * maps (few_iterations.c). */
 #include "block_demand.h"
 #include "boxes.h"
 #include "descriptors.h"
 #include "dot_operands.h"
+#include "few_iterations.h"
 #include "unused_rows.h"
 #include "write_launch_maps.h"
 
@@ -446,6 +448,7 @@ static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
     lilac_engine_forward_invariants(f->body);
     lilac_engine_remove_unused_phis(module, f->body);
     lilac_tile_number(f);
+    lilac_few_iterations(module, f, target, arena);
     return true;
 }
 

@@ -181,10 +181,13 @@ static lilac_plan_dot_unit choose(lilac_matrix_shape *shape, const lilac_plan_do
     return lilac_plan_dot_choose(shape, problem, target);
 }
 
-/* Is a loaded tensor of 8-bit elements needed in a layout where a lane bit separates neighbours in
- * memory? `layout`: that of the value, which is computed from the loaded tensor. */
+enum { FIRST_ROW_LANE = 2 /* of a fragment of A */ };
+
+/* Is a loaded tensor of elements of `bits` needed in a layout where a lane bit along the rows of A
+ * separates neighbours in memory? `layout`: that of the value, which is computed from the loaded
+ * tensor. */
 static bool separates_neighbours(assignment *a, const lilac_tile_value *value,
-                                 const lilac_layout *layout, uint32_t depth) {
+                                 const lilac_layout *layout, uint32_t bits, uint32_t depth) {
     const lilac_tile_op *op = value->op;
     if (op == NULL || layout == NULL || !lilac_tile_is_tensor(value->type)) {
         return false;
@@ -193,12 +196,12 @@ static bool separates_neighbours(assignment *a, const lilac_tile_value *value,
         const int lanes = lilac_layout_in(layout, "lane");
         bool found = false;
         for (uint32_t d = 0; d < layout->out_count && value->type->rank == 2 &&
-                             lilac_tile_element_bits(value->type) == 8 && lanes >= 0;
+                             lilac_tile_element_bits(value->type) == bits && lanes >= 0;
              d++) {
             const uint64_t next = UINT64_C(1) << lilac_layout_out_start(layout, d);
             const uint64_t *columns =
                 layout->columns + lilac_layout_in_start(layout, (uint32_t)lanes);
-            for (uint32_t i = 0; i < layout->in[lanes].bits; i++) {
+            for (uint32_t i = FIRST_ROW_LANE; i < layout->in[lanes].bits; i++) {
                 found |= columns[i] == next && lilac_dot_is_contiguous(&a->axis, value, d);
             }
         }
@@ -210,11 +213,26 @@ static bool separates_neighbours(assignment *a, const lilac_tile_value *value,
     }
     for (uint32_t i = 0; i < op->operand_count; i++) {
         if (separates_neighbours(a, op->operands[i].value,
-                                 lilac_transfer_backward(a, op, i, layout), depth - 1)) {
+                                 lilac_transfer_backward(a, op, i, layout), bits, depth - 1)) {
             return true;
         }
     }
     return false;
+}
+
+/* The rows that suit an A in registers which is loaded with M contiguous. Products of words that feed
+ * each other have the same rows, so that nothing is exchanged between them. */
+static lilac_plan_dot_rows rows_for(assignment *a, const lilac_tile_op *op,
+                                    const lilac_layout *usual, bool chained) {
+    enum { BYTE = 8, WORD = 32 };
+    const lilac_tile_value *left = op->operands[0].value;
+    const lilac_layout *layout = lilac_dot_operand_layout(a, op, 0, usual);
+    if (separates_neighbours(a, left, layout, BYTE, MOST_LOOK_AHEAD)) {
+        return LILAC_PLAN_DOT_ROW_PAIRS;
+    }
+    return !chained && separates_neighbours(a, left, layout, WORD, MOST_LOOK_AHEAD)
+               ? LILAC_PLAN_DOT_WORD_ROWS
+               : LILAC_PLAN_DOT_USUAL_ROWS;
 }
 
 uint32_t lilac_dot_rank(const assignment *a, const lilac_tile_op *op) {
@@ -241,12 +259,10 @@ uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint
     if (!lilac_plan_dot_result_layout(&layout, &problem, unit, &shape, a->target, wishes, &why)) {
         return 0;
     }
-    const lilac_tile_value *left = op->operands[0].value;
-    const lilac_layout *usual = lilac_tile_intern_layout(a->module, &layout);
-    wishes.row_pairs =
-        unit == LILAC_PLAN_DOT_WGMMA && lilac_tile_is_tensor(left->type) &&
-        separates_neighbours(a, left, lilac_dot_operand_layout(a, op, 0, usual), MOST_LOOK_AHEAD);
-    if (wishes.row_pairs &&
+    if (unit == LILAC_PLAN_DOT_WGMMA && lilac_tile_is_tensor(op->operands[0].value->type)) {
+        wishes.rows = rows_for(a, op, lilac_tile_intern_layout(a->module, &layout), wishes.chained);
+    }
+    if (wishes.rows != LILAC_PLAN_DOT_USUAL_ROWS &&
         !lilac_plan_dot_result_layout(&layout, &problem, unit, &shape, a->target, wishes, &why)) {
         return 0;
     }

@@ -29,6 +29,31 @@ const lilac_tile_op *lilac_dot_loop(const lilac_tile_op *op, lilac_dot_property 
     return op;
 }
 
+static bool has_inner_products(const lilac_tile_op *loop) {
+    bool found = false;
+    for (const lilac_tile_op *op = loop->regions[0]->first->first; op != NULL; op = op->next) {
+        for (uint32_t r = 0; r < op->region_count; r++) {
+            found = found || lilac_dot_is_inside(op->regions[r], NULL);
+        }
+    }
+    return found;
+}
+
+lilac_tile_op *lilac_dot_only_loop(const lilac_tile_function *f) {
+    lilac_tile_op *found = NULL;
+    for (lilac_tile_op *op = f->body->first->first; op != NULL; op = op->next) {
+        bool product = lilac_dot_is_product(op);
+        for (uint32_t r = 0; r < op->region_count; r++) {
+            product = product || lilac_dot_is_inside(op->regions[r], NULL);
+        }
+        if (product && (found != NULL || op->code != LILAC_TILE_OP_SCF_FOR)) {
+            return NULL;
+        }
+        found = product ? op : found;
+    }
+    return found != NULL && !has_inner_products(found) ? found : NULL;
+}
+
 bool lilac_dot_is_transposition(const lilac_tile_op *op) {
     if (op == NULL || op->code != LILAC_TILE_OP_TT_TRANS || op->results[0].type->rank != 2) {
         return false;

@@ -11,6 +11,9 @@ typedef bool lilac_dot_property(const lilac_tile_op *product);
 bool lilac_dot_is_inside(lilac_tile_region *region, lilac_dot_property *property);
 /* The innermost scf.for around the operation that contains such a product; NULL: none does. */
 const lilac_tile_op *lilac_dot_loop(const lilac_tile_op *op, lilac_dot_property *property);
+/* The scf.for at the top of the function that directly contains its products, if all of them are in
+ * one; else NULL. */
+lilac_tile_op *lilac_dot_only_loop(const lilac_tile_function *f);
 /* tt.trans of a matrix. NULL: false. */
 bool lilac_dot_is_transposition(const lilac_tile_op *op);
 /* Is the tensor in memory already, but for transpositions? */

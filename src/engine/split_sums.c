@@ -195,32 +195,6 @@ static void check_axis(void *data, lilac_tile_op *op) {
     *(bool *)data &= !(place && is_of_z(op));
 }
 
-/* The only loop with products, if no other operation of the function has some. */
-static lilac_tile_op *find_loop(const lilac_tile_function *f) {
-    lilac_tile_op *found = NULL;
-    for (lilac_tile_op *op = f->body->first->first; op != NULL; op = op->next) {
-        bool product = lilac_dot_is_product(op);
-        for (uint32_t r = 0; r < op->region_count; r++) {
-            product = product || lilac_dot_is_inside(op->regions[r], NULL);
-        }
-        if (product && (found != NULL || op->code != LILAC_TILE_OP_SCF_FOR)) {
-            return NULL;
-        }
-        found = product ? op : found;
-    }
-    return found;
-}
-
-static bool is_single_loop(const lilac_tile_op *loop) {
-    bool single = true;
-    for (const lilac_tile_op *op = loop->regions[0]->first->first; op != NULL; op = op->next) {
-        for (uint32_t r = 0; r < op->region_count; r++) {
-            single = single && !lilac_dot_is_inside(op->regions[r], NULL);
-        }
-    }
-    return single;
-}
-
 static bool is_asked_to_specialise(const lilac_tile_op *loop) {
     return lilac_tile_find(&loop->attributes, "tt.warp_specialize") != NULL ||
            lilac_engine_is_asked(loop, LILAC_SCHEDULE_PRODUCER, 1);
@@ -256,8 +230,8 @@ static void estimate(splitting *s) {
 static bool survey(splitting *s, lilac_arena *arena) {
     bool good = true;
     uint64_t iterations;
-    s->loop = find_loop(s->function);
-    if (s->loop == NULL || !is_single_loop(s->loop) || is_asked_to_specialise(s->loop) ||
+    s->loop = lilac_dot_only_loop(s->function);
+    if (s->loop == NULL || is_asked_to_specialise(s->loop) ||
         lilac_tile_find(&s->loop->attributes, "unsignedCmp") != NULL ||
         !lilac_tile_constant(lilac_tile_step(s->loop), &s->step) || s->step < 1 ||
         (lilac_tile_trip_count(s->loop, &iterations) && iterations < LEAST_ITERATIONS)) {

@@ -5,6 +5,7 @@
  *
  *     lilac.launch_split = {iterations = [array<i64: 1, 5>, array<i64: 63>], divisor = 64 : i32,
  *                           clocks = 712 : i32, bytes = 65536 : i32}
+ *     lilac.launch_least = {iterations = …, divisor = 64 : i32, least = 6 : i32}
  *
  * A sum is a list of products: a factor, and the indices of parameters. The example has sizes
  * p₃, …, the stride 2 · p₅ · p₄ and (p₅ + 63) / 64 iterations. */
@@ -174,6 +175,15 @@ static lilac_tile_attribute number_of(lilac_tile_module *module, const char *nam
                                   .integer = value};
 }
 
+static void put_dictionary(lilac_tile_module *module, lilac_tile_function *function,
+                           const char *name, uint32_t count, const lilac_tile_attribute *fields) {
+    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_DICTIONARY,
+                                            .name = name_of(module, name),
+                                            .count = count,
+                                            .elements = fields};
+    lilac_tile_set_attribute(module, &function->attributes, &attribute);
+}
+
 void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *function,
                             const lilac_launch_split_recipe *recipe) {
     lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 4);
@@ -181,9 +191,14 @@ void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *func
     fields[1] = number_of(module, "divisor", recipe->divisor);
     fields[2] = number_of(module, "clocks", recipe->clocks);
     fields[3] = number_of(module, "bytes", recipe->bytes);
-    const lilac_tile_attribute attribute = {.kind = LILAC_TILE_ATTR_DICTIONARY,
-                                            .name = name_of(module, "lilac.launch_split"),
-                                            .count = 4,
-                                            .elements = fields};
-    lilac_tile_set_attribute(module, &function->attributes, &attribute);
+    put_dictionary(module, function, "lilac.launch_split", 4, fields);
+}
+
+void lilac_launch_least_put(lilac_tile_module *module, lilac_tile_function *function,
+                            const lilac_launch_split_recipe *recipe, uint32_t least) {
+    lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 3);
+    fields[0] = sum_of(module, "iterations", &recipe->numerator);
+    fields[1] = number_of(module, "divisor", recipe->divisor);
+    fields[2] = number_of(module, "least", least);
+    put_dictionary(module, function, "lilac.launch_least", 3, fields);
 }

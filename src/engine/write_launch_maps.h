@@ -32,4 +32,9 @@ bool lilac_launch_split_of(lilac_launch_split_recipe *recipe, const lilac_tile_o
 void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *function,
                             const lilac_launch_split_recipe *recipe);
 
+/* Sets the attribute lilac.launch_least of a function: launches of fewer iterations are faster without
+ * maps where each program has a multiprocessor for itself. */
+void lilac_launch_least_put(lilac_tile_module *module, lilac_tile_function *function,
+                            const lilac_launch_split_recipe *recipe, uint32_t least);
+
 #endif

@@ -59,14 +59,14 @@ static uint32_t resident_clusters(const lilac_mapped_kernel *kernel, uint32_t pa
 
 static void find_room(lilac_mapped_kernel *kernel) {
     const cuda_api *api = &kernel->cuda->api;
+    const bool split = kernel->recipes.split.divisor > 0 && !kernel->cooperative;
     int device = 0, multiprocessors = 0;
-    if (kernel->recipes.split.divisor == 0 || kernel->cooperative ||
-        api->context_device(&device) != 0 ||
+    if ((!split && kernel->recipes.least.divisor == 0) || api->context_device(&device) != 0 ||
         api->device_attribute(&multiprocessors, CUDA_DEVICE_MULTIPROCESSORS, device) != 0) {
         return;
     }
     kernel->capacity.multiprocessors = (uint32_t)multiprocessors;
-    for (uint32_t i = 0; i < LILAC_LAUNCH_PART_CHOICES; i++) {
+    for (uint32_t i = 0; i < LILAC_LAUNCH_PART_CHOICES && split; i++) {
         kernel->capacity.clusters[i] = resident_clusters(kernel, 1U << i);
     }
 }
@@ -148,6 +148,13 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
                                        NULL)) {
         return LILAC_MAPPED_CONDITION;
     }
+    launch->parts =
+        lilac_launch_parts(&recipes->split, &kernel->capacity, launch->grid, launch->values);
+    if (launch->parts == 1 &&
+        !lilac_launch_maps_pay(&recipes->least, kernel->capacity.multiprocessors, launch->grid,
+                               launch->values)) {
+        return LILAC_MAPPED_FEW;
+    }
     for (uint32_t i = 0; i < recipes->count; i++) {
         if (!lilac_launch_map_make(NULL, &kernel->maps[i], &recipes->maps[i], launch->values, "") ||
             !pays(&kernel->maps[i], recipes->maps[i].pitch)) {
@@ -159,8 +166,6 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
             return LILAC_MAPPED_LIMIT;
         }
     }
-    launch->parts =
-        lilac_launch_parts(&recipes->split, &kernel->capacity, launch->grid, launch->values);
     return LILAC_MAPPED_READY;
 }
 

@@ -68,6 +68,15 @@ bool lilac_launch_conditions_check(lilac_context *context,
     return true;
 }
 
+bool lilac_launch_maps_pay(const lilac_launch_least *least, uint32_t multiprocessors,
+                           const uint32_t grid[3], const int64_t *values) {
+    int64_t sum = 0;
+    return least->divisor == 0 ||
+           (uint64_t)grid[0] * grid[1] > multiprocessors / (grid[2] > 0 ? grid[2] : 1) ||
+           !lilac_launch_sum_evaluate(&sum, &least->iterations, values) ||
+           sum / least->divisor >= least->least;
+}
+
 /* ---- one map ------------------------------------------------------------------------------ */
 
 static bool refuse_sum(lilac_context *context, const char *what, const char *sum) {

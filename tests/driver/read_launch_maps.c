@@ -34,7 +34,8 @@ static void recipes(void **state) {
         read_kernel(context,
                     " {lilac.launch_map = {base = 0 : i32, offset = [array<i64: 8, 1>], " SIZES
                     ", " STRIDES "}}",
-                    LIMITS);
+                    LIMITS ", lilac.launch_least = {iterations = [array<i64: 1, 2>], divisor = 64 "
+                           ": i32, least = 6 : i32}");
     lilac_launch_maps maps;
     assert_true(lilac_launch_maps_get(&maps, lilac_context_arena(context), module->functions));
     assert_int_equal(maps.count, 1);
@@ -57,6 +58,9 @@ static void recipes(void **state) {
     assert_int_equal(maps.conditions.parameter_count, 2);
     assert_int_equal(maps.conditions.parameters[0], 2);
     assert_int_equal(maps.conditions.parameters[1], 1);
+    assert_int_equal(maps.least.divisor, 64);
+    assert_int_equal(maps.least.least, 6);
+    assert_int_equal(maps.least.iterations.terms[0].parameters[0], 2);
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
 }
@@ -103,6 +107,15 @@ static void malformed(void **state) {
          "lilac.launch_conditions = array<i64: 1, 1, 1, 0>"},
         {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}",
          "lilac.launch_conditions = 1 : i32"},
+        {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}",
+         LIMITS ", lilac.launch_least = {iterations = [], divisor = 0 : i32, least = 6 : i32}"},
+        {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}",
+         LIMITS ", lilac.launch_least = {iterations = [array<i64: 1, 0>], divisor = 1 : i32, "
+                "least = 6 : i32}"},
+        {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}",
+         LIMITS ", lilac.launch_least = {iterations = [], divisor = 1 : i32}"},
+        {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}",
+         LIMITS ", lilac.launch_least = 6 : i32"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -238,7 +238,11 @@ static void typical_strides(void **state) {
         {RANGE CONST("c", "49") CONST("t", "-1") OP("y", "muli", "r", "t")
              OP("z", "remui", "r", "c") OP("x", "addi", "y", "z"),
          true, 0},
-        {RANGE SPLAT("s", "u") OP("x", "remui", "r", "s"), false, 0},
+        {RANGE SPLAT("s", "u") OP("x", "remui", "r", "s"), true, 1},
+        {RANGE CONST("t", "8") SPLAT("s", "u") OP("y", "muli", "r", "t") OP("x", "remsi", "y", "s"),
+         true, 8},
+        {RANGE SPLAT("s", "u") OP("d", "addi", "r", "s") OP("x", "remui", "r", "d"), false, 0},
+        {RANGE SPLAT("s", "u") OP("y", "xori", "r", "s") OP("x", "remui", "y", "s"), false, 0},
     };
     for (size_t i = 0; i < sizeof strides / sizeof *strides; i++) {
         program p;

@@ -23,8 +23,8 @@ typedef struct product {
     lilac_plan_dot_unit unit;
     lilac_matrix_shape shape;
     lilac_target target;
-    bool a_in_memory; /* of wgmma */
-    bool row_pairs;   /* of wgmma with A in registers: a thread holds neighbouring rows */
+    bool a_in_memory;         /* of wgmma */
+    lilac_plan_dot_rows rows; /* of wgmma with A in registers */
     lilac_layout_columns a, b, d;
 } product;
 
@@ -68,7 +68,7 @@ static void propose(product *p, bool chained) {
     lilac_layout layout;
     lilac_reason why = {""};
     bool good = lilac_plan_dot_result_layout(&layout, &p->problem, p->unit, &p->shape, &p->target,
-                                             (lilac_plan_dot_wishes){chained, p->row_pairs}, &why);
+                                             (lilac_plan_dot_wishes){chained, p->rows}, &why);
     set_columns(&p->d, p, &layout);
     for (uint32_t i = 0; good && i < 2; i++) {
         good =
@@ -125,8 +125,9 @@ static void choose_product(product *p, lilac_random *random) {
         !lilac_plan_dot_choose_wgmma(&p->shape, &p->problem, &p->target)) {
         p->unit = lilac_plan_dot_choose(&p->shape, &p->problem, &p->target);
     }
-    p->row_pairs =
-        p->unit == LILAC_PLAN_DOT_WGMMA && !p->a_in_memory && random_below(random, 2) == 0;
+    if (p->unit == LILAC_PLAN_DOT_WGMMA && !p->a_in_memory) {
+        p->rows = (lilac_plan_dot_rows)random_below(random, 3);
+    }
     propose(p, random_below(random, 2) != 0);
 }
 
@@ -928,6 +929,46 @@ static void other_memory_is_refused(void **state) {
     assert_non_null(strstr(why.text, "where the layout of the memory of A has them"));
 }
 
+/* Threads load words that are contiguous along M in vectors, from rows of 128 bytes with the swizzle of
+ * 128 bytes: the vectors of a part of a warp that one wavefront may serve are in different banks. */
+static void word_rows_have_no_bank_conflicts(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < 6; i++) {
+        product p = {.target = {lilac_arch_find("sm_90a"), i % 2 == 0 ? 4 : 8, 1, 1, false, false},
+                     .unit = LILAC_PLAN_DOT_WGMMA,
+                     .rows = LILAC_PLAN_DOT_WORD_ROWS,
+                     .problem = {.rank = 2,
+                                 .m_bits = 6 + i / 2,
+                                 .n_bits = 5,
+                                 .k_bits = 5,
+                                 .a = LILAC_MATRIX_TF32,
+                                 .b = LILAC_MATRIX_TF32,
+                                 .d = LILAC_MATRIX_F32}};
+        assert_true(lilac_plan_dot_choose_wgmma(&p.shape, &p.problem, &p.target));
+        propose(&p, false);
+        const uint32_t words = p.problem.m_bits > 6 + warp_bits_of(&p) - 2 ? 4 : 2;
+        for (uint32_t w = 1; w < words; w *= 2) { /* a register bit for each word of a vector */
+            bool found = false;
+            for (uint32_t r = 0; r < p.a.register_bits; r++) {
+                found |= p.a.registers[r] == w;
+            }
+            assert_true(found);
+        }
+        uint32_t used = 0;
+        for (uint32_t thread = 0; thread < WARP_LANES * p.target.num_warps; thread++) {
+            const uint64_t flat = held(&p.a, thread, 0);
+            const uint64_t m = lilac_plan_dot_coordinate(&p.a, flat, 0);
+            const uint64_t k = lilac_plan_dot_coordinate(&p.a, flat, 1);
+            const uint32_t bank = (uint32_t)((m ^ 4 * (k % 8)) % 32);
+            const uint32_t banks = ((1U << words) - 1) << bank;
+            used = thread % (32 / words) == 0 ? 0 : used;
+            assert_int_equal(bank % words, 0);
+            assert_int_equal(used & banks, 0);
+            used |= banks;
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(proposed_layouts),
@@ -939,6 +980,7 @@ int main(void) {
         cmocka_unit_test(largest_instructions_are_chosen),
         cmocka_unit_test(shapes_of_wgmma),
         cmocka_unit_test(chained_products_have_warps_along_rows),
+        cmocka_unit_test(word_rows_have_no_bank_conflicts),
         cmocka_unit_test(nvmma_shared_is_read),
         cmocka_unit_test(cores_in_any_order),
         cmocka_unit_test(other_memory_is_refused),

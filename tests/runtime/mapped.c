@@ -176,7 +176,7 @@ static void test_pitch(void **state) {
     const other_library other = begin_other();
     lilac_launch_map wide = recipe;
     wide.pitch = 32;
-    const lilac_launch_maps made = {1, &wide, recipes.conditions, {0}};
+    const lilac_launch_maps made = {.count = 1, .maps = &wide, .conditions = recipes.conditions};
     lilac_mapped_kernel *any = create(&other, false), *kernel = create_with(&other, false, &made);
     lilac_mapped_launch even = launch_of(16, 64), odd = launch_of(16, 72);
     assert_int_equal(lilac_mapped_prepare(any, &odd), LILAC_MAPPED_READY);
@@ -217,6 +217,41 @@ static void test_parts(void **state) {
     kernel = create_with(&other, false, &divided);
     assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
     assert_int_equal(launch.parts, 1);
+    lilac_mapped_destroy(kernel);
+    end_other(&other);
+}
+
+/* m / 2 iterations: fewer than 6 are faster without maps, where each program has a multiprocessor. */
+static void test_few_iterations(void **state) {
+    (void)state;
+    const other_library other = begin_other();
+    lilac_launch_maps few = recipes;
+    few.conditions.grid[0] = 1000;
+    few.least = (lilac_launch_least){.divisor = 2, .least = 6, .iterations = {1, {{1, 1, {1}}}}};
+    static const struct {
+        int64_t m;
+        uint32_t programs;
+        lilac_mapped_outcome outcome;
+    } cases[] = {
+        {11, 5, LILAC_MAPPED_FEW},    {12, 5, LILAC_MAPPED_READY},     {2, 132, LILAC_MAPPED_FEW},
+        {2, 133, LILAC_MAPPED_READY}, {-1, 5, LILAC_MAPPED_CONDITION},
+    };
+    lilac_mapped_kernel *kernel = create_with(&other, false, &few);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_mapped_launch launch = launch_of(cases[i].m, 64);
+        launch.grid[0] = cases[i].programs;
+        assert_int_equal(lilac_mapped_prepare(kernel, &launch), cases[i].outcome);
+    }
+    lilac_mapped_destroy(kernel);
+    few.split = (lilac_launch_split){
+        .divisor = 1, .iterations = {1, {{1, 1, {1}}}}, .clocks = 100000, .bytes = 4096};
+    kernel = create_with(&other, false, &few); /* long iterations are divided */
+    lilac_mapped_launch launch = launch_of(11, 64);
+    assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
+    assert_true(launch.parts > 1);
+    lilac_mapped_destroy(kernel);
+    kernel = create_with(&other, true, &few); /* not in a cooperative launch */
+    assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_FEW);
     lilac_mapped_destroy(kernel);
     end_other(&other);
 }
@@ -269,6 +304,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_plain_launches, begin, end),
         cmocka_unit_test_setup_teardown(test_pitch, begin, end),
         cmocka_unit_test_setup_teardown(test_parts, begin, end),
+        cmocka_unit_test_setup_teardown(test_few_iterations, begin, end),
         cmocka_unit_test_setup_teardown(test_descriptions, begin, end),
         cmocka_unit_test_setup_teardown(test_addresses, begin, end),
     };

@@ -317,6 +317,9 @@ def test_divided_sums_switched_off(compiler, monkeypatch):
     assert [words["split_sums"] for words in compiler.asked] == [True, False, False]
 
 
+REASONS = ("condition", "limit", "argument", "few iterations")
+
+
 def test_maps_are_kept(machine):
     for pitch in (256, 272, 256, 272):
         machine.launch(a_pitch=pitch)
@@ -343,11 +346,24 @@ def test_plain_kernel_where_maps_cannot_be(machine, reason, change):
     assert machine.gpu.launches() == [] and len(machine.plain()) == 1
     assert machine.plain()[0][4] == machine.kernel.function
     row, = [row for row in lilac.triton.report().rows if row.mapped_launches or any(row.plain_launches.values())]
-    assert row.plain_launches == {**dict.fromkeys(("condition", "limit", "argument"), 0), reason: 1}
+    assert row.plain_launches == {**dict.fromkeys(REASONS, 0), reason: 1}
     assert re.search(f"launches with 2 tensor maps of the launcher; without: 1 because of an? {reason}",
                      str(lilac.triton.report()))
     lilac.triton.reset_report()
-    assert mapped.counts(machine.kernel.hash)[0] == [0, 0, 0, 0, 0]
+    assert mapped.counts(machine.kernel.hash)[0] == [0] * 6
+
+
+def test_plain_kernel_for_few_iterations(machine):
+    """Each program has a multiprocessor for itself, and the loop has less than six iterations."""
+    machine.compiler.change = lambda facts: {**facts, "launch_least": {
+        "iterations": [[1, 5], [63]], "divisor": 64, "least": 6}}
+    machine.launch(k=320)
+    machine.launch(k=336, a_pitch=336)
+    machine.launch(k=320, grid=(133,))
+    assert len(machine.plain()) == 1 and len(machine.gpu.launches()) == 2
+    row, = lilac.triton.report().rows
+    assert row.plain_launches == {**dict.fromkeys(REASONS, 0), "few iterations": 1} and row.mapped_launches == 2
+    assert "without: 1 because of few iterations" in str(lilac.triton.report())
 
 
 def test_driver_refuses_a_map(machine):
@@ -533,7 +549,7 @@ def test_scalars(library, type, tile, value, bits):
     launch = mapped.launcher_of(lambda *arguments: plain.append(arguments), signature, facts, False, counts)
     for given in (value, OUTSIDE[type]):
         launch(1, 1, 1, 0, 0, None, None, None, None, gpu.memory(64), object(), (given, None, (7,)))
-    assert len(plain) == 1 and plain[0][-1][0] is OUTSIDE[type] and list(counts.values) == [1, 0, 0, 1, 0]
+    assert len(plain) == 1 and plain[0][-1][0] is OUTSIDE[type] and list(counts.values) == [1, 0, 0, 1, 0, 0]
     shown = int(gpu.launches()[0].split("(")[1].split(", ")[1], 16)
     assert shown & (1 << {"1": 8, "8": 8, "6": 16, "2": 32, "4": 64}[tile[-1]]) - 1 == bits
 

@@ -359,7 +359,7 @@ class SecondKernel:
                            "shared": max(said["shared"], getattr(self.first.options, "min_shared_mem", None) or 0),
                            "registers": registers, "spills": spills, "launch_maps": maps,
                            "launch_conditions": said["launch_conditions"],
-                           "launch_split": said.get("launch_split"),
+                           "launch_split": said.get("launch_split"), "launch_least": said.get("launch_least"),
                            "parameters": [one["type"] for number, one in enumerate(said["parameters"])
                                           if number not in made]}}
 

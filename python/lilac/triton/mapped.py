@@ -34,9 +34,9 @@ class Counts:
     __slots__ = ("values", "why")
 
     def __init__(self) -> None:
-        self.values = (ctypes.c_uint64 * 5)()
-        """With maps; without, because of a condition, a limit of tensor maps, an argument; with maps and several
-        blocks for each program."""
+        self.values = (ctypes.c_uint64 * 6)()
+        """With maps; without, because of a condition, a limit of tensor maps, an argument, few iterations; with maps
+        and several blocks for each program."""
         self.why: Optional[str] = None
         """Why the kernel with maps is not used at all."""
 
@@ -115,10 +115,11 @@ def launcher_of(plain: Any, signature: dict[Any, Any], mapped: dict[str, Any], c
                for one in maps]
     boxes = [(tensor_element(one["elem_type"]), one["swizzle"], tuple(one["block_size"][::-1]), one["l2_promotion"])
              for one in maps]
-    split = mapped.get("launch_split")
-    divided = () if split is None else ((split["iterations"], split["divisor"], split["clocks"], split["bytes"]),)
+    split, least = mapped.get("launch_split"), mapped.get("launch_least")
+    divided = split and (split["iterations"], split["divisor"], split["clocks"], split["bytes"])
+    faster = least and (least["iterations"], least["divisor"], least["least"])
     return _core.MappedLauncher(plain, _load(mapped), kinds_of(signature, mapped["parameters"]),
-                                (recipes, limits["grid"], limits["parameters"], *divided), boxes, mapped["num_warps"],
+                                (recipes, limits["grid"], limits["parameters"], divided, faster), boxes, mapped["num_warps"],
                                 mapped["shared"], cooperative, ctypes.addressof(counts.values))
 
 

@@ -65,8 +65,9 @@ class Row:
     divided_launches: int = 0
     """Those of them with several blocks for each program, which divide its sums of products."""
     plain_launches: dict[str, int] = field(default_factory=dict)
-    """Launches of a kernel with maps that could not use them, by the reason: "condition" (the kernel is correct for
-    fewer values or blocks), "limit" (of tensor maps: alignment, strides, sizes), "argument" (of another kind)."""
+    """Launches of a kernel with maps without them, by the reason: "condition" (the kernel is correct for
+    fewer values or blocks), "limit" (of tensor maps: alignment, strides, sizes), "argument" (of another kind), "few
+    iterations" (with which the plain kernel is faster)."""
     hash: str = ""
     pid: int = 0
 
@@ -106,7 +107,8 @@ class Row:
             return f"launched without tensor maps: {self.maps_refused}"
         if not self.maps:
             return ""
-        without = ", ".join(f"{count} because of a{'n' if why[0] in 'aeiou' else ''} {why}"
+        articles = {"condition": "a ", "limit": "a ", "argument": "an "}
+        without = ", ".join(f"{count} because of {articles.get(why, '')}{why}"
                             for why, count in self.plain_launches.items() if count)
         launches = f"{self.mapped_launches} launch{'' if self.mapped_launches == 1 else 'es'}"
         maps = f"{self.maps} tensor map{'' if self.maps == 1 else 's'}"
@@ -341,7 +343,7 @@ def _counted(row: Row) -> Row:
         return row
     launches, *plain, divided = counts
     return replace(row, mapped_launches=launches, divided_launches=divided,
-                   plain_launches=dict(zip(("condition", "limit", "argument"), plain)),
+                   plain_launches=dict(zip(("condition", "limit", "argument", "few iterations"), plain)),
                    maps_refused=why or row.maps_refused)
 
 

@@ -25,6 +25,8 @@ enum {
 typedef struct making {
     const lilac_plan_dot_problem *problem;
     uint32_t next[3]; /* the next bit along the batch, M, N */
+    uint32_t
+        early[3]; /* masks of bits that are distributed already, in front of those below them */
     uint64_t registers[LILAC_LAYOUT_MAX_BITS], lanes[LILAC_LAYOUT_MAX_BITS],
         warps[LILAC_LAYOUT_MAX_BITS];
     uint32_t register_count, lane_count, warp_count;
@@ -39,18 +41,30 @@ static uint32_t bits_along(const lilac_plan_dot_problem *p, uint32_t dim) {
 }
 
 static uint32_t left_along(const making *m, uint32_t dim) {
-    const uint32_t bits = bits_along(m->problem, dim);
-    return bits > m->next[dim] ? bits - m->next[dim] : 0;
+    const uint32_t all = (UINT32_C(1) << bits_along(m->problem, dim)) - 1;
+    return (uint32_t)__builtin_popcount((all & ~m->early[dim]) >> m->next[dim]);
 }
 
 static uint32_t start_of(const lilac_plan_dot_problem *p, uint32_t dim) {
     return dim == ALONG_BATCH ? 0 : p->batch_bits + (dim == ALONG_N ? p->m_bits : 0);
 }
 
+static uint64_t coordinate(const making *m, uint32_t dim, uint32_t bit) {
+    return bit < bits_along(m->problem, dim) ? UINT64_C(1) << (start_of(m->problem, dim) + bit) : 0;
+}
+
 /* The next coordinate along a dimension, 0 at its end. */
 static uint64_t take(making *m, uint32_t dim) {
-    const uint32_t bit = m->next[dim]++;
-    return bit < bits_along(m->problem, dim) ? UINT64_C(1) << (start_of(m->problem, dim) + bit) : 0;
+    while (((m->early[dim] >> m->next[dim]) & 1) != 0) {
+        m->next[dim]++;
+    }
+    return coordinate(m, dim, m->next[dim]++);
+}
+
+/* A coordinate that is not the next one. */
+static uint64_t take_early(making *m, uint32_t dim, uint32_t bit) {
+    m->early[dim] |= UINT32_C(1) << bit;
+    return coordinate(m, dim, bit);
 }
 
 static void take_register(making *m, uint32_t dim) {
@@ -138,9 +152,8 @@ void lilac_plan_dot_divide_as(lilac_plan_dot_problem *problem, const lilac_layou
     for (uint32_t dim = 0; dim < 3; dim++) {
         problem->blocks[dim] = 0;
         for (uint32_t i = 0; i < d->block_bits; i++) {
-            problem->blocks[dim] +=
-                lilac_plan_dot_coordinate(d, d->blocks[i], which[dim]) != 0 &&
-                problem->blocks[dim] < bits_along(problem, dim);
+            problem->blocks[dim] += lilac_plan_dot_coordinate(d, d->blocks[i], which[dim]) != 0 &&
+                                    problem->blocks[dim] < bits_along(problem, dim);
         }
     }
 }
@@ -217,21 +230,53 @@ bool lilac_plan_dot_choose_wgmma(lilac_matrix_shape *shape, const lilac_plan_dot
 
 /* ---- layouts of D ------------------------------------------------------------------------- */
 
-static void make_matrix_result(making *m, bool wgmma, const lilac_matrix_shape *shape,
-                               const lilac_target *target, bool chained, bool row_pairs) {
-    const uint32_t warps = log2_of(target->num_warps);
-    take_register(m, ALONG_N);
-    m->lanes[m->lane_count++] = take(m, ALONG_N);
-    m->lanes[m->lane_count++] = take(m, ALONG_N);
-    if (row_pairs) {
+/* Rows of wgmma whose A has words that are contiguous along M, in rows of 128 bytes with the swizzle
+ * of 128 bytes: word (k, m) is at 32 k + (m ^ 4 (k % 8)). The lanes of a fragment have k 1 and k 2,
+ * which exchange words 4 and 8. With m 16 in a lane, and registers and lanes for m 1 to m 8, the
+ * words that a part of a warp loads at once are in different banks:
+ *
+ *     four words a thread     8 lanes     k 1, k 2, m 16             where a group has a further row
+ *     two words              16 lanes     k 1, k 2, m 2, m 16                 bit for registers */
+static void take_word_rows(making *m, uint32_t warps) {
+    enum { FAR = 4 /* m 16 */, INSTRUCTION_BITS = LEAST_PART_M };
+    const uint32_t groups = warps - GROUP_WARP_BITS;
+    const bool four = m->problem->m_bits > INSTRUCTION_BITS + groups;
+    take_register(m, ALONG_M);
+    if (four) {
+        take_register(m, ALONG_M);
+        m->lanes[m->lane_count++] = take_early(m, ALONG_M, FAR);
+        m->lanes[m->lane_count++] = take(m, ALONG_M);
+    } else {
+        m->lanes[m->lane_count++] = take(m, ALONG_M);
+        m->lanes[m->lane_count++] = take_early(m, ALONG_M, FAR);
+    }
+    m->lanes[m->lane_count++] = take(m, ALONG_M);
+}
+
+static void take_rows(making *m, const lilac_matrix_shape *shape, uint32_t warps,
+                      lilac_plan_dot_rows rows) {
+    if (rows == LILAC_PLAN_DOT_WORD_ROWS) {
+        take_word_rows(m, warps);
+        return;
+    }
+    if (rows == LILAC_PLAN_DOT_ROW_PAIRS) {
         take_register(m, ALONG_M);
     }
     for (uint32_t i = 0; i < 3; i++) {
         m->lanes[m->lane_count++] = take(m, ALONG_M);
     }
-    if (shape->m > 8 && !row_pairs) {
+    if (shape->m > 8 && rows == LILAC_PLAN_DOT_USUAL_ROWS) {
         take_register(m, ALONG_M);
     }
+}
+
+static void make_matrix_result(making *m, bool wgmma, const lilac_matrix_shape *shape,
+                               const lilac_target *target, lilac_plan_dot_wishes wishes) {
+    const uint32_t warps = log2_of(target->num_warps);
+    take_register(m, ALONG_N);
+    m->lanes[m->lane_count++] = take(m, ALONG_N);
+    m->lanes[m->lane_count++] = take(m, ALONG_N);
+    take_rows(m, shape, warps, wishes.rows);
     if (wgmma) {
         m->warps[m->warp_count++] = take(m, ALONG_M);
         m->warps[m->warp_count++] = take(m, ALONG_M);
@@ -248,7 +293,7 @@ static void make_matrix_result(making *m, bool wgmma, const lilac_matrix_shape *
             m->warps[m->warp_count++] = take(m, ALONG_N);
         }
     } else {
-        take_warps(m, warps, chained);
+        take_warps(m, warps, wishes.chained);
     }
     take_rest(m, ALONG_N);
     take_rest(m, ALONG_M);
@@ -290,8 +335,7 @@ bool lilac_plan_dot_result_layout(lilac_layout *result, const lilac_plan_dot_pro
     if (unit == LILAC_PLAN_DOT_FMA) {
         make_fma_result(&m, target);
     } else {
-        make_matrix_result(&m, unit == LILAC_PLAN_DOT_WGMMA, shape, target, wishes.chained,
-                           wishes.row_pairs);
+        make_matrix_result(&m, unit == LILAC_PLAN_DOT_WGMMA, shape, target, wishes);
     }
     return build_shaped(result, &part, part.m_bits, part.n_bits, &m, why) &&
            add_blocks(result, problem, target, why);
