@@ -53,5 +53,12 @@ def test_without_maps(cases, kernel, case):
     assert float(error) == 0 and int(counts[0]) == 0
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_few_iterations(cases, kernel):
+    """The plain kernel is faster."""
+    error, *counts = cases[kernel + "-few"]
+    assert float(error) == 0 and list(map(int, counts)) == [0, 1, 0]
+
+
 def test_tensor_of_the_host(cases):
     assert cases["cpu"] == ["ValueError"]

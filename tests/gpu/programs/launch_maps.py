@@ -112,16 +112,17 @@ def graph(kernel, a, b):
 def main():
     torch.manual_seed(1)
     print("compiler", "launch_maps" in lilac.compile("tt.func public @k() {\n  tt.return\n}\n").metadata)
-    a, b = matrix(512, 320), matrix(320, 384)
+    a, b = matrix(512, 640), matrix(640, 384)
     for kernel in (tutorial, masked):
         name = kernel.fn.__name__
         case(f"{name}", product(kernel, a, b))
         case(f"{name}-repeated", product(kernel, a, b))
-        case(f"{name}-edges", product(kernel, matrix(496, 304), matrix(304, 368)))
-        case(f"{name}-pitch", product(kernel, matrix(512, 320, 352), matrix(320, 384, 400)))
-        case(f"{name}-odd_pitch", product(kernel, matrix(512, 320, 321), b))
-        case(f"{name}-odd_base", product(kernel, matrix(512, 320, offset=1), b))
+        case(f"{name}-edges", product(kernel, matrix(496, 624), matrix(624, 368)))
+        case(f"{name}-pitch", product(kernel, matrix(512, 640, 672), matrix(640, 384, 400)))
+        case(f"{name}-odd_pitch", product(kernel, matrix(512, 640, 641), b))
+        case(f"{name}-odd_base", product(kernel, matrix(512, 640, offset=1), b))
         case(f"{name}-graph", graph(kernel, a, b))
+        case(f"{name}-few", product(kernel, matrix(512, 320), matrix(320, 384)))
         case(f"{name}-long", product(kernel, matrix(248, 8216), matrix(8216, 360)))
         case(f"{name}-long_graph", graph(kernel, matrix(248, 8216), matrix(8216, 360)))
     case("masked-nothing", nothing(masked, a, b))
