@@ -12,16 +12,17 @@
  *                                                  %b = wgmma.wait %s1 {groups = 1}
  *                                                  … work on %b
  *
- * Tensor cores execute wgmmas in their order. So the work on the first rows (attention: the softmax of 64
- * rows) starts when a fraction of the first product is complete, and overlaps with the rest of both; and what
- * computes the operands of %o1 overlaps with %s0 and %o0.
+ * Tensor cores execute wgmmas in their order. So the work on the first rows (attention: the softmax
+ * of 64 rows) starts when a fraction of the first product is complete, and overlaps with the rest
+ * of both; and what computes the operands of %o1 overlaps with %s0 and %o0.
  *
- * The part of the first product that is awaited later is later by the part of the second one that precedes
- * it. Therefore the work on each part must take as long as the products that are issued between it and the
- * next one: a branch in that work, such as one around a mask, ends it.
+ * The part of the first product that is awaited later is later by the part of the second one that
+ * precedes it. Therefore the work on each part must take as long as the products that are issued
+ * between it and the next one: a branch in that work, such as one around a mask, ends it.
  *
- * The number of groups in flight behind the last wait is the same, one, and no wgmma is in flight longer than
- * before: waits that follow, in this iteration or the next, mean what they meant. */
+ * The number of groups in flight behind the last wait is the same, one, and no wgmma is in flight
+ * longer than before: waits that follow, in this iteration or the next, mean what they meant.
+ */
 #include "internal.h"
 
 #include <lilac/matrix.h>
@@ -60,8 +61,8 @@ static bool is_of_product(const instruction *i) {
 
 /* ---- the two products ---------------------------------------------------------------------- */
 
-/* The chain of a product that the wgmma continues, or a new one; NONE: there are too many, or it continues another
- * product. */
+/* The chain of a product that the wgmma continues, or a new one; NONE: there are too many, or it
+ * continues another product. */
 static uint32_t chain_of(staggering *s, uint32_t product, const instruction *wgmma) {
     const lilac_simt_value accumulator = lilac_simt_group_of(wgmma, 0).values[0];
     const instruction *before = s->kernel->values[accumulator].definition;
@@ -147,7 +148,8 @@ static void set_slots(const staggering *s, const instruction *i, uint32_t slot) 
     }
 }
 
-/* Assigns the work to the parts. Does that on each take as long as the products before the next one? */
+/* Assigns the work to the parts. Does that on each take as long as the products before the next
+ * one? */
 static bool divide_work(staggering *s) {
     const lilac_costs *costs = s->kernel->module->arch->costs;
     uint32_t issue[MOST_CHAINS] = {0}, special[MOST_CHAINS] = {0};
@@ -181,8 +183,8 @@ static void need(const staggering *s, const instruction *i, uint32_t slot) {
     }
 }
 
-/* Slots of the window: chain c of the first product, 2 c; of the second one, 2 c + 1; what neither needs, behind
- * them. Chains first, then their operands, from the last instruction to the first. */
+/* Slots of the window: chain c of the first product, 2 c; of the second one, 2 c + 1; what neither
+ * needs, behind them. Chains first, then their operands, from the last instruction to the first. */
 static void assign_slots(staggering *s) {
     for (const instruction *i = s->first; i != s->wait; i = i->next) {
         set_slots(s, i, 2 * s->chains[0]);
