@@ -626,6 +626,9 @@ LILAC_API void lilac_simt_set_max_registers(lilac_simt_builder *b, bool increase
 /* The index (i32) of the thread, and of its warp, in the builder's window. */
 LILAC_API lilac_simt_value lilac_simt_thread(lilac_simt_builder *b);
 LILAC_API lilac_simt_value lilac_simt_warp(lilac_simt_builder *b);
+/* True (i1) in one thread of the builder's window: a lane of its first warp that elect.sync names, from
+ * which ptxas finds that one lane is active. */
+LILAC_API lilac_simt_value lilac_simt_elected_thread(lilac_simt_builder *b);
 /* The threads of the builder's window. */
 LILAC_API uint32_t lilac_simt_threads(const lilac_simt_builder *b);
 /* A barrier of the builder's window that orders all memory. */

@@ -89,6 +89,7 @@ bool explain_is_issued(const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_THREAD:
     case LILAC_SIMT_OP_LANE:
     case LILAC_SIMT_OP_WARP:
+    case LILAC_SIMT_OP_ELECT:
     case LILAC_SIMT_OP_BLOCK:
     case LILAC_SIMT_OP_GRID:
     case LILAC_SIMT_OP_CTA:

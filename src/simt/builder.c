@@ -387,6 +387,19 @@ lilac_simt_value lilac_simt_warp(lilac_simt_builder *b) {
                      lilac_simt_threads(b) / warp_size(b));
 }
 
+lilac_simt_value lilac_simt_elected_thread(lilac_simt_builder *b) {
+    const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_ELECT};
+    const lilac_simt_type type = LILAC_SIMT_I1;
+    const lilac_simt_value lane = lilac_simt_build(b, &like, 0, NULL, 1, &type);
+    if (lilac_simt_threads(b) <= warp_size(b)) {
+        return lane;
+    }
+    const lilac_simt_value first_warp =
+        lilac_simt_compare_values(b, LILAC_SIMT_LT, lilac_simt_thread(b),
+                                  lilac_simt_constant(b, LILAC_SIMT_I32, warp_size(b)));
+    return lilac_simt_op2(b, LILAC_SIMT_OP_AND, type, lane, first_warp);
+}
+
 /* ---- barriers --------------------------------------------------------------------------- */
 
 static void build_effect(lilac_simt_builder *b, lilac_simt_opcode code, uint32_t flags) {

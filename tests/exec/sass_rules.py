@@ -13,6 +13,7 @@ PTX = """
 .reqntid 256
 .minnctapersm 1
 {
+	elect.sync %r10|%p3, 0xffffffff;
 $L_loop_0:
 	cp.async.wait_group 1;
 	bar.sync 0;
@@ -122,6 +123,7 @@ MUTATIONS = [
     ("sass", "IADD3 R3, R3, 0x1, RZ", "R2UR UR4, R3", {"uniform"}),
     ("sass", "IADD3 R3, R3, 0x1, RZ", "@P2 R2UR UR4, R3", set()),
     ("sass", "IADD3 R3, R3, 0x1, RZ", "@UP0 UTMALDG.2D [UR8], [UR4]", {"tensor copies"}),
+    ("sass", "IADD3 R3, R3, 0x1, RZ", "@P2 BRA.U.ANY `(.L_x_9)", {"lanes"}),
     # a test of an mbarrier is no loop, and neither is the branch back from where ptxas places it again
     ("sass", ".L_x_1:\n", ".L_x_1:\n        SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR4], R3 ;\n"
      "        @!P1 BRA `(.L_x_1) ;\n        BRA `(.L_x_0) ;\n", set()),

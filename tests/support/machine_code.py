@@ -221,6 +221,7 @@ RULES = EQUAL + [
     "undefined",     # a uniform register that is read is written somewhere
     "size",          # a loop with wgmma fits in the instruction cache
     "overlap",       # work under products in flight stays there
+    "lanes",         # no loop over the lanes of a warp for what the thread of elect.sync starts
 ]
 
 
@@ -400,6 +401,9 @@ def check_kernel(ptx, sass):
             found.append(Violation("call", "'%s' is a call" % instruction))
         if is_asynchronous_product(instruction) and instruction.predicate:
             found.append(Violation("predicate", "'%s' has a predicate" % instruction))
+    if any(one.starts("elect.sync") for one in ptx.instructions):
+        found += [Violation("lanes", "'%s' repeats a copy for the lanes of a warp" % one)
+                  for one in sass.instructions if one.starts("BRA.U.ANY")][:1]
     found += check_operand_a(sass)
     loops = compare_loops(ptx, sass)
     if loops is None:

@@ -66,10 +66,14 @@
  * loop's tensors leave none to a thread, the products are not delayed.
  *
  * Tensor copies go further ahead than num_stages asks for, where a block that has a multiprocessor
- * for itself would wait for them and memory is free: one thread starts them, so that a further buffer
- * costs nothing else. Of more than three resident blocks some give way to further buffers
- * (bench/results/h100_ring_depth.md). The latency of the copies is that of 32 KB from memory for each of 50 multiprocessors of an
- * H200, in whose loop the distance was 2: 1.28 µs less the time of an iteration's products.
+ * for itself would wait for them and memory is free: one thread starts them, so that a further
+ * buffer costs nothing else. Of more than three resident blocks some give way to further buffers
+ * (bench/results/h100_ring_depth.md). The latency of the copies is that of 32 KB from memory for
+ * each of 50 multiprocessors of an H200, in whose loop the distance was 2: 1.28 µs less the time of
+ * an iteration's products. Where an iteration waits for its products, its copies follow the first
+ * one and num_stages asks for a distance of 1, a second one is worth its buffers if two iterations
+ * are shorter than that: on an H200, in microseconds (1, 2), linear attention with a state of
+ * 64 × 64 93.5, 78.9.
  *
  * What fits: the buffers, all other allocations of the function, the largest block of those that
  * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
@@ -347,6 +351,19 @@ static uint64_t time_of_loop(const demand *d, uint64_t clocks, uint64_t distance
            (d->p->trip_count - distance) * max_u64(last, latency + start);
 }
 
+/* Clocks of an iteration of one block that waits for no copy. */
+static uint64_t clocks_of_iteration(const demand *d) {
+    const lilac_target *target = d->p->target;
+    return d->clocks + WAIT + d->computed * target->num_warps * target->arch->costs->issue / 16;
+}
+
+/* The memory of the largest exchange between warps that the loop may have. */
+static uint64_t exchange_bytes(const demand *d) {
+    exchange_search s = {.d = d};
+    lilac_tile_walk(d->p->loop->regions[0], find_exchange, &s);
+    return s.bytes;
+}
+
 /* Do copies that start last, from `distance` buffers, gain more than they lose? */
 static bool last_pays(const demand *d, uint64_t slot_bytes, uint32_t distance) {
     if (d->multiplies && !d->computes && d->clocks == 0) {
@@ -355,13 +372,9 @@ static bool last_pays(const demand *d, uint64_t slot_bytes, uint32_t distance) {
     if (!d->p->trip_count_known || (!d->multiplies && d->clocks == 0)) {
         return false;
     }
-    exchange_search s = {.d = d};
-    lilac_tile_walk(d->p->loop->regions[0], find_exchange, &s);
     demand with = *d;
-    with.other_bytes += s.bytes;
-    const lilac_target *target = d->p->target;
-    const uint64_t clocks =
-        d->clocks + WAIT + d->computed * target->num_warps * target->arch->costs->issue / 16;
+    with.other_bytes += exchange_bytes(d);
+    const uint64_t clocks = clocks_of_iteration(d);
     const uint64_t early = time_of_loop(d, clocks, distance, 0);
     const uint64_t late = time_of_loop(d, clocks, distance, clocks);
     return resident(&with, slot_bytes, distance) * early * early >
@@ -451,14 +464,30 @@ static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes) {
     }
 }
 
-/* The largest distance of at most this one that fits, and more of tensor copies if their products
- * stay in flight; 0: none. */
+/* Where an iteration waits for its products, a block alone would wait for the copies of the next one for
+ * more than half of its time, and they start behind its first product: a second iteration, if two blocks
+ * remain. */
+static void add_second_iteration(pipeline *p, const demand *d, uint64_t slot_bytes) {
+    demand with = *d;
+    with.other_bytes += exchange_bytes(d);
+    if (p->distance == 1 && p->copies == LILAC_COPIES_BEHIND &&
+        2 * clocks_of_iteration(d) < COPY_LATENCY && !(p->trip_count_known && p->trip_count <= 2) &&
+        resident(d, slot_bytes, p->buffers) == 2 &&
+        resident(&with, slot_bytes, p->buffers + 1) == 2) {
+        p->distance++;
+        p->buffers++;
+    }
+}
+
+/* The largest distance of at most this one that fits, and more of tensor copies; 0: none. */
 static uint32_t search(pipeline *p, const demand *d, uint64_t slot_bytes, uint64_t distance) {
     while (distance > 0 && !choose(p, d, slot_bytes, (uint32_t)distance)) {
         distance--;
     }
     if (distance > 0 && p->in_flight && p->box_count == p->load_count && !p->multicasts) {
         deepen(p, d, slot_bytes);
+    } else if (distance > 0 && !p->in_flight && !p->delays && p->box_count > 0 && d->clocks > 0) {
+        add_second_iteration(p, d, slot_bytes);
     }
     return distance > 0 ? p->distance : 0;
 }
