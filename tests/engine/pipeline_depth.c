@@ -19,6 +19,7 @@ enum { CASES = 60, OTHER_REGISTERS = 28, FREE_REGISTERS = 56, WAIT = 100 };
 typedef struct tile_case {
     uint32_t m, n, k, warps, stages;
     bool computed;       /* A is computed from what is loaded, so each iteration waits */
+    bool stored;         /* of tensor copies: B is, and threads store it to shared memory */
     uint32_t iterations; /* 0: a parameter */
 } tile_case;
 
@@ -126,8 +127,12 @@ static void generate_copies(lilac_text *out, const tile_case *c) {
                       "!tt.tensordesc<tensor<%ux%uxf16>> -> tensor<%ux%uxf16>\n",
                       c->m, c->k, c->k, c->n, c->k, c->m, c->n, c->m, c->n, c->m, c->k, c->m, c->k,
                       c->k, c->n, c->k, c->n);
+    if (c->stored) {
+        lilac_text_printf(out, "%%square = arith.mulf %%tb, %%tb : tensor<%ux%uxf16>\n", c->k,
+                          c->n);
+    }
     lilac_text_printf(out,
-                      "%%d = tt.dot %%ta, %%tb, %%s : tensor<%ux%uxf16> * tensor<%ux%uxf16> -> "
+                      "%%d = tt.dot %%ta, %s, %%s : tensor<%ux%uxf16> * tensor<%ux%uxf16> -> "
                       "tensor<%ux%uxf32>\n"
                       "scf.yield %%d : tensor<%ux%uxf32>\n}\n"
                       "%%i = tt.make_range {start = 0 : i32, end = %u : i32} : tensor<%uxi32>\n"
@@ -135,8 +140,9 @@ static void generate_copies(lilac_text *out, const tile_case *c) {
                       "%%p = tt.splat %%o : !tt.ptr<f32> -> tensor<%ux!tt.ptr<f32>>\n"
                       "%%q = tt.addptr %%p, %%i : tensor<%ux!tt.ptr<f32>>, tensor<%uxi32>\n"
                       "tt.store %%q, %%f : tensor<%ux!tt.ptr<f32>>\ntt.return\n}\n}\n",
-                      c->m, c->k, c->k, c->n, c->m, c->n, c->m, c->n, c->m * c->n, c->m * c->n,
-                      c->m, c->n, c->m * c->n, c->m * c->n, c->m * c->n, c->m * c->n, c->m * c->n);
+                      c->stored ? "%square" : "%tb", c->m, c->k, c->k, c->n, c->m, c->n, c->m, c->n,
+                      c->m * c->n, c->m * c->n, c->m, c->n, c->m * c->n, c->m * c->n, c->m * c->n,
+                      c->m * c->n, c->m * c->n);
 }
 
 static void look_at(void *data, lilac_tile_op *op) {
@@ -232,6 +238,10 @@ static void known_copies(void **state) {
         {{TILE_OF(64, 64, 64, 4, 3)}, {4, 3}},    /* a fourth buffer costs the fourth block */
         {{TILE_OF(128, 128, 128, 8, 2)}, {3, 2}}, /* no fourth one fits; the copies start last */
         {{TILE_OF(128, 256, 128, 8, 3)}, {2, 1}}, /* no third one fits */
+        /* iterations that wait: a second one ahead where two blocks remain two */
+        {{TILE_OF(128, 128, 64, 4, 2), .stored = true}, {3, 2}},
+        {{TILE_OF(64, 128, 64, 4, 2), .stored = true}, {2, 1}},   /* three blocks */
+        {{TILE_OF(128, 128, 128, 4, 2), .stored = true}, {2, 1}}, /* one block */
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const rings found = run(&known[i].c, generate_copies);
