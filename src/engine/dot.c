@@ -181,11 +181,16 @@ static lilac_plan_dot_unit choose(lilac_matrix_shape *shape, const lilac_plan_do
     return lilac_plan_dot_choose(shape, problem, target);
 }
 
-enum { FIRST_ROW_LANE = 2 /* of a fragment of A */ };
+enum { BYTE = 8, WORD = 32 };
 
-/* Is a loaded tensor of elements of `bits` needed in a layout where a lane bit along the rows of A
- * separates neighbours in memory? `layout`: that of the value, which is computed from the loaded
- * tensor. */
+/* The first lane bit that counts: bits 0 and 1 of a fragment lie along K, where neighbouring words are
+ * in different lanes in any layout; bits 2 to 4 lie along the rows of A. */
+static uint32_t first_lane(uint32_t bits) {
+    return bits == WORD ? 2 : 0;
+}
+
+/* Is a loaded tensor of elements of `bits` needed in a layout where a lane bit separates neighbours
+ * in memory? `layout`: that of the value, which is computed from the loaded tensor. */
 static bool separates_neighbours(assignment *a, const lilac_tile_value *value,
                                  const lilac_layout *layout, uint32_t bits, uint32_t depth) {
     const lilac_tile_op *op = value->op;
@@ -201,7 +206,7 @@ static bool separates_neighbours(assignment *a, const lilac_tile_value *value,
             const uint64_t next = UINT64_C(1) << lilac_layout_out_start(layout, d);
             const uint64_t *columns =
                 layout->columns + lilac_layout_in_start(layout, (uint32_t)lanes);
-            for (uint32_t i = FIRST_ROW_LANE; i < layout->in[lanes].bits; i++) {
+            for (uint32_t i = first_lane(bits); i < layout->in[lanes].bits; i++) {
                 found |= columns[i] == next && lilac_dot_is_contiguous(&a->axis, value, d);
             }
         }
@@ -224,7 +229,6 @@ static bool separates_neighbours(assignment *a, const lilac_tile_value *value,
  * each other have the same rows, so that nothing is exchanged between them. */
 static lilac_plan_dot_rows rows_for(assignment *a, const lilac_tile_op *op,
                                     const lilac_layout *usual, bool chained) {
-    enum { BYTE = 8, WORD = 32 };
     const lilac_tile_value *left = op->operands[0].value;
     const lilac_layout *layout = lilac_dot_operand_layout(a, op, 0, usual);
     if (separates_neighbours(a, left, layout, BYTE, MOST_LOOK_AHEAD)) {

@@ -37,7 +37,8 @@ SPILLS = {
     "layer_norm_linear_f16_4096x3072x1024": 18,
     "matmul_f16_i8_weights_N_2048x8192x4096_groups_of_128": 4,
     "matmul_f16_int4_weights_4096x11008x4096_groups_of_128": 2,
-    "matmul_tf32_TN_2048x2048x2048": 4,
+    "matmul_tf32_TN_2048x2048x2048": 12,
+    "matmul_tf32_TT_2048x2048x2048": 2,
     "rms_norm_linear_bf16_4096x6144x4096": 8,
 }
 
