@@ -32,9 +32,10 @@
 
 enum {
     MOST_CHAINS = 4, /* 2 · 4 - 1 groups are the most that a wait can leave incomplete */
-    WARPS_OF_GROUP = 4,
-    NONE = UINT32_MAX
+    WARPS_OF_GROUP = 4
 };
+
+static const uint32_t NONE = UINT32_MAX;
 
 typedef lilac_simt_instruction instruction;
 
