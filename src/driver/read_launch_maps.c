@@ -142,26 +142,27 @@ static bool read_number(uint32_t *number, const lilac_tile_attribute *dictionary
     return true;
 }
 
-static bool read_split(lilac_launch_split *split, const lilac_tile_attribute *dictionary,
-                       const lilac_tile_function *function) {
+static bool read_iterations(lilac_launch_sum *iterations, uint32_t *divisor,
+                            const lilac_tile_attribute *dictionary,
+                            const lilac_tile_function *function) {
     if (dictionary->kind != LILAC_TILE_ATTR_DICTIONARY) {
         return false;
     }
     const lilac_tile_attribute *sum = entry(dictionary, "iterations", LILAC_TILE_ATTR_ARRAY);
-    return sum != NULL && read_sum(&split->iterations, sum, function) &&
-           read_number(&split->divisor, dictionary, "divisor") && split->divisor > 0 &&
+    return sum != NULL && read_sum(iterations, sum, function) &&
+           read_number(divisor, dictionary, "divisor") && *divisor > 0;
+}
+
+static bool read_split(lilac_launch_split *split, const lilac_tile_attribute *dictionary,
+                       const lilac_tile_function *function) {
+    return read_iterations(&split->iterations, &split->divisor, dictionary, function) &&
            read_number(&split->clocks, dictionary, "clocks") &&
            read_number(&split->bytes, dictionary, "bytes");
 }
 
 static bool read_least(lilac_launch_least *least, const lilac_tile_attribute *dictionary,
                        const lilac_tile_function *function) {
-    if (dictionary->kind != LILAC_TILE_ATTR_DICTIONARY) {
-        return false;
-    }
-    const lilac_tile_attribute *sum = entry(dictionary, "iterations", LILAC_TILE_ATTR_ARRAY);
-    return sum != NULL && read_sum(&least->iterations, sum, function) &&
-           read_number(&least->divisor, dictionary, "divisor") && least->divisor > 0 &&
+    return read_iterations(&least->iterations, &least->divisor, dictionary, function) &&
            read_number(&least->least, dictionary, "least");
 }
 
