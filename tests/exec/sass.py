@@ -1,10 +1,11 @@
 """The machine code of kernels with matrix products: those of the corpus, TTIR and TTGIR, and a sample of
-tests/data/ttir. lilac compiles them for sm_90a, ptxas assembles them, nvdisasm disassembles them.
+tests/data/ttir, and those of tests/data/products. lilac compiles them for sm_90a, ptxas assembles them,
+nvdisasm disassembles them.
 
 Checked (tests/support/machine_code.py has the rules, tests/exec/sass_rules.py tests them):
 
-    the kernel       no warning of ptxas, so no serialised wgmma (C75xx); no local memory, no calls, no
-                     predicated wgmma; registers within what the launch allows; nothing writes the A
+    the kernel       no warning of ptxas, so no serialised wgmma (C75xx); no product fewer than in the
+                     PTX; no local memory, no calls, no predicated wgmma; registers within what the launch allows; nothing writes the A
                      registers of a wgmma before the wait that covers it
     each innermost   as many products, groups, barriers, fences of the async proxy, groups of copies and
     loop with        accesses to shared memory as its PTX; the same waits; copies of the same sizes; no
@@ -64,22 +65,21 @@ EXCEPTIONS = {
         "128 accumulators of a thread, which a conditional in the loop stores and sets to zero"),
 }
 
-# What ptxas 12.8 compiles wrongly without the care of src/lower/matrix/warp_group_dot.c.
-CHAIN = os.path.join("products", "chained.ttir")
+# What ptxas 12.8 compiles wrongly without care; each file says where that is taken.
+DELICATE = os.path.join("products", "*.ttir")
 
 SAMPLES = 24  # of the kernels in tests/data/ttir that have the same name
 
 
-def find_tool(name, folder, bundled=False):
-    """A tool of the CUDA toolkit: installed, or of a Triton package of this Python or below `folder`.
-    `bundled`: rather that of a Triton package."""
+def find_tool(name, folder):
+    """A tool of the CUDA toolkit, rather that of a Triton package of this Python or below `folder`, which assembles
+    the kernels that people run, than an installed one."""
     places = [os.environ["PATH"], "/usr/local/cuda/bin"]
     triton = importlib.util.find_spec("triton")
     packages = list(triton.submodule_search_locations) if triton else []
     packages += sorted(glob.glob(os.path.join(folder, "venv-*/lib/python*/site-packages/triton")))
     bundles = [os.path.join(package, "backends", "nvidia", "bin") for package in packages]
-    places = bundles + places if bundled else places + bundles
-    return shutil.which(name, path=os.pathsep.join(places))
+    return shutil.which(name, path=os.pathsep.join(bundles + places))
 
 
 def read_corpus(data):
@@ -90,6 +90,12 @@ def read_corpus(data):
             path = os.path.join(data, "corpus", "%s.%s" % (name, kind))
             if has_product(path):
                 yield path, own
+
+
+def read_delicate(data):
+    """(file, options) of the kernels that DELICATE names."""
+    for path in sorted(glob.glob(os.path.join(data, DELICATE))):
+        yield path, ["--num-warps", "4"]
 
 
 def read_samples(data):
@@ -192,14 +198,12 @@ def main():
         print("skipped: there is no %s here" % ("nvdisasm" if ptxas else "ptxas"))
         sys.exit(command.SKIPPED)
     chosen = [(path, options)
-              for path, options in [*read_corpus(arguments.data), *read_samples(arguments.data)]
+              for path, options in [*read_corpus(arguments.data), *read_samples(arguments.data),
+                                    *read_delicate(arguments.data)]
               if not arguments.names or os.path.basename(path) in arguments.names]
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as workers:
         kernels = list(workers.map(
             lambda one: check(arguments.lilac, ptxas, nvdisasm, *one), chosen))
-    if not arguments.names:
-        kernels.append(check(arguments.lilac, find_tool("ptxas", arguments.tools or "", bundled=True),
-                             nvdisasm, os.path.join(arguments.data, CHAIN), ["--num-warps", "4"]))
     for kernel in kernels:
         describe(kernel)
     assembled = [kernel for kernel in kernels if kernel.registers]

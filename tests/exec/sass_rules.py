@@ -88,6 +88,7 @@ MUTATIONS = [
     ("sass", "EXIT", "LDL.LU R2, [R1] ;\n        EXIT", {"local memory"}),
     ("sass", "EXIT", "CALL.REL.NOINC `($k$div) ;\n        EXIT", {"call"}),
     ("sass", "       HGMMA", "@P0    HGMMA", {"predicate"}),
+    ("ptx", "	ret;", MMA + "	ret;", {"deleted"}),
     ("sass", "ULDC.64 UR6", "ULDC UR6", {"undefined"}),  # the descriptor of B is in UR6 and UR7
     ("sass", "ULDC.64 UR4", "ULDC UR4", set()),
     ("sass", "UMOV UR8, 0x400", "UIADD3 UR8, UR9, 0x1, URZ", {"undefined"}),
@@ -160,7 +161,7 @@ def main():
     synchronous = {"ptx": "\n".join(mma), "sass": "\n".join(hmma), "log": LOG}
     converted = dict(synchronous, ptx=synchronous["ptx"].replace(MMA.strip(), MMA_F8.strip()))
     cases = [("unchanged", texts, set()), ("mma.sync", synchronous, set()),
-             ("mma.sync of 8-bit floats, one product", converted, {"products"}),
+             ("mma.sync of 8-bit floats, one product", converted, {"products", "deleted"}),
              ("mma.sync of 8-bit floats, two products",
               dict(converted, sass=synchronous["sass"].replace(HMMA, HMMA * 2)), set())]
     cases += [("%s: %s -> %s" % (which, old, str(new)[:80]), mutated(texts, which, old, new), rules)

@@ -221,6 +221,7 @@ RULES = EQUAL + [
     "undefined",     # a uniform register that is read is written somewhere
     "size",          # a loop with wgmma fits in the instruction cache
     "overlap",       # work under products in flight stays there
+    "deleted",       # the kernel has at least as many products as its PTX
     "lanes",         # no loop over the lanes of a warp for what the thread of elect.sync starts
 ]
 
@@ -404,6 +405,9 @@ def check_kernel(ptx, sass):
     if any(one.starts("elect.sync") for one in ptx.instructions):
         found += [Violation("lanes", "'%s' repeats a copy for the lanes of a warp" % one)
                   for one in sass.instructions if one.starts("BRA.U.ANY")][:1]
+    in_ptx, in_sass = (sum(map(machine_products, program.instructions)) for program in (ptx, sass))
+    if in_sass < in_ptx:
+        found.append(Violation("deleted", "%d products in the SASS, the PTX has %d" % (in_sass, in_ptx)))
     found += check_operand_a(sass)
     loops = compare_loops(ptx, sass)
     if loops is None:

@@ -309,6 +309,8 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body);
 
 void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e);
 void lilac_ptx_opaque(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
+/* The register of 32 or 64 bits that is zero. */
+lilac_ptx_piece lilac_ptx_opaque_zero(lilac_ptx_emitter *e, bool wide);
 /* The first lines of the kernel, which compute the opaque zero; nothing where it is not used. */
 void lilac_ptx_put_zero(lilac_ptx_emitter *e);
 

@@ -8,7 +8,9 @@
  * The results of a wgmma are in the registers of its accumulators. Where nothing else uses an
  * accumulator, the result is its new name, so that a chain of wgmmas, also one that a loop carries,
  * has no instruction on the registers between: an assembler would have to wait for each wgmma. Any
- * other accumulator is copied before, with a fence behind the copies. */
+ * other accumulator is copied before, with a fence behind the copies. A constant is copied through the
+ * opaque zero: ptxas of CUDA 12.8 takes a selp of two accumulators that were set to constants for a selp
+ * of the constants, and deletes the wgmma. */
 #include "emit.h"
 
 #include <lilac/simt_matrix.h>
@@ -73,6 +75,16 @@ static void mma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 
 /* ---- registers of accumulators ---------------------------------------------------------- */
 
+static void opaque_constant(lilac_ptx_emitter *e, lilac_simt_value to, lilac_simt_value constant) {
+    lilac_ptx_piece zero = lilac_ptx_opaque_zero(e, false), result = lilac_ptx_define(e, to);
+    if (!e->places[constant].bits) {
+        lilac_ptx_line2(e, "mov.b32", result, zero);
+        return;
+    }
+    lilac_ptx_line2(e, "mov.b32", result, lilac_ptx_bits(e, constant));
+    lilac_ptx_line3(e, "or.b32", result, result, zero);
+}
+
 /* Gives the results their registers: those of the accumulators, or copies. */
 static void tie_results(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     bool copied = false;
@@ -83,6 +95,10 @@ static void tie_results(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
             continue;
         }
         copied = true;
+        if (e->places[from].constant) {
+            opaque_constant(e, to, from);
+            continue;
+        }
         lilac_ptx_line2(e, lilac_ptx_mov(type_of(e, to)), lilac_ptx_define(e, to),
                         lilac_ptx_bits(e, from));
     }

@@ -25,7 +25,7 @@ void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e) {
     e->schedule_barriers++;
 }
 
-static lilac_ptx_piece opaque_zero(lilac_ptx_emitter *e, bool wide) {
+lilac_ptx_piece lilac_ptx_opaque_zero(lilac_ptx_emitter *e, bool wide) {
     for (int k = 0; k <= wide; k++) {
         if (e->zero[k].bytes == NULL) {
             e->zero[k] = lilac_ptx_temporary(e, k == 1 ? LILAC_PTX_BITS64 : LILAC_PTX_BITS32);
@@ -42,7 +42,7 @@ void lilac_ptx_opaque(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         return;
     }
     lilac_ptx_piece value = lilac_ptx_register(e, i->operands[0]);
-    lilac_ptx_piece zero = opaque_zero(e, wide);
+    lilac_ptx_piece zero = lilac_ptx_opaque_zero(e, wide);
     lilac_ptx_line3(e, wide ? "add.s64" : "add.s32", lilac_ptx_define(e, i->result), value, zero);
 }
 
