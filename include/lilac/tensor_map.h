@@ -122,8 +122,8 @@ typedef struct lilac_launch_map {
     lilac_launch_sum offset; /* added to the base */
     lilac_launch_sum sizes[LILAC_TENSOR_RANK];
     lilac_launch_sum strides[LILAC_TENSOR_RANK - 1]; /* without the last one, which is 1 */
-    uint32_t pitch; /* a launch whose strides are no multiples of this many bytes is faster without
-                       maps; 0: all are faster with them */
+    uint32_t pitch; /* a launch whose strides are no multiples of this many bytes, with one block for
+                       each program, is faster without maps; 0: all are faster with them */
 } lilac_launch_map;
 
 typedef struct lilac_launch_conditions {

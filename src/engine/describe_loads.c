@@ -174,15 +174,19 @@ static int64_t divisor_of(const description *x, const lilac_product *stride, int
     return divisor;
 }
 
-enum { VECTOR = 16, SECTOR = 32 };
+enum { VECTOR = 16, SECTOR = 32, LINE = 128 };
 
-/* Rows that begin within a sector of global memory are slower by tensor copies than by copies of
- * whole vectors, which the plain kernel has if the strides are known to be multiples of one. On
- * an H200, in microseconds (plain, tensor copies): 1000 × 3000 × 2000 i8 with rows of 2000 bytes
- * 30.8, 33.8. */
+/* Rows that begin within a sector of global memory and are narrower than a line are slower by tensor
+ * copies than by copies of whole vectors, which the plain kernel has if the strides are known to be
+ * multiples of one. On an H200, in microseconds (plain, tensor copies; rows of the tile):
+ *
+ *     64 bytes    1000 × 3000 × 2000 i8, 128 × 128 × 64     29.5, 34.5
+ *     64 bytes    2050 × 4100 × 1040 f8, 128 × 128 × 64     45.1, 45.9
+ *     128 bytes   23 products of f8 with the tiles of Triton's tutorial: tensor copies are 1.00 to 1.36
+ *                 times as fast where the sums are whole */
 static uint32_t pitch_of(const description *x, const described *d) {
     const int64_t bytes = lilac_tile_element_bits(d->load->results[0].type) / 8;
-    bool vectors = true;
+    bool vectors = bytes * d->block->shape[d->tile.rank - 1] < LINE;
     for (uint32_t i = 0; i + 1 < d->tile.rank; i++) {
         vectors = vectors && divisor_of(x, &d->tile.strides[i].terms[0], bytes) >= VECTOR;
     }

@@ -60,7 +60,7 @@ static void describe_box(lilac_tensor_map *map, const lilac_tile_type *block) {
     }
 }
 
-/* As the launcher does: see lilac_mapped_prepare. */
+/* As the launcher does for one block of each program: see lilac_mapped_prepare. */
 static bool make(const lilac_explanation *e, lilac_tensor_map *map, const lilac_launch_map *recipe,
                  const int64_t *values) {
     describe_box(map, e->function->parameters[recipe->parameter]->type->element);

@@ -132,7 +132,7 @@ static bool encode(lilac_mapped_kernel *kernel, uint32_t number, const map_key *
     return true;
 }
 
-/* Are the strides such that a launch with maps is faster? */
+/* Are the strides such that a launch of one block for each program is faster with maps? */
 static bool pays(const lilac_tensor_map *map, uint32_t pitch) {
     bool pays = true;
     for (uint32_t d = 0; d + 1 < map->rank && pitch > 0; d++) {
@@ -157,7 +157,7 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
     }
     for (uint32_t i = 0; i < recipes->count; i++) {
         if (!lilac_launch_map_make(NULL, &kernel->maps[i], &recipes->maps[i], launch->values, "") ||
-            !pays(&kernel->maps[i], recipes->maps[i].pitch)) {
+            (launch->parts == 1 && !pays(&kernel->maps[i], recipes->maps[i].pitch))) {
             return LILAC_MAPPED_LIMIT;
         }
         const map_key key = key_of(&kernel->maps[i]);

@@ -362,6 +362,13 @@ class Compile(CommandTest):
         self.assertEqual(report["launch_maps"], [])
         self.assertNotIn("launch_conditions", report)
 
+    def test_pitch_of_launch_maps(self):
+        """Rows of 64 bytes that begin within sectors are left to the plain kernel, rows of 128 bytes are not."""
+        for name, row, pitch in (("matmul_i8", 64, 32), ("matmul_f8", 128, 0)):
+            file = os.path.join(OPTIONS.data, "corpus", name + ".ttir")
+            report = json.loads(self.lilac("compile", file, "--target", "sm_90a", "--launch-maps", "--emit", "json").stdout)
+            self.assertEqual([(one["block_size"][-1], one["pitch"]) for one in report["launch_maps"]], [(row, pitch)] * 2)
+
     def test_parts(self):
         """Only kernels whose sums can be divided have several blocks for a program."""
         done = self.lilac("run", self.file, "--grid", "1", "--arg", "x=empty:f32:128", "--arg",

@@ -214,12 +214,13 @@ class LaunchMaps(ExplainTest):
         self.assertEqual(loop["partial_sectors"] / loop["iterations"], 128 * 3 / 4 * 4)
 
     def test_a_launch_without_maps(self):
-        """Rows of A begin within sectors: the launcher starts the plain kernel, whose registers are not those given."""
-        facts, sectors = self.explained(256, 1024 + 8, "--registers", "99")
+        """Rows of A begin at multiples of 8 bytes: the launcher starts the plain kernel, whose registers are not those
+        given."""
+        facts, sectors = self.explained(256, 1024 + 4, "--registers", "99")
         self.assertFalse(facts["launch_maps"])
         self.assertEqual(sectors, [])
         self.assertTrue(facts["budget"]["registers_estimated"])
-        out = self.lilac(self.kernel("matmul_f16"), *self.words(256, 1024 + 8)).stdout
+        out = self.lilac(self.kernel("matmul_f16"), *self.words(256, 1024 + 4)).stdout
         self.assertIn("\nwithout tensor maps of the launcher, which this launch does not permit\n", out)
 
     def test_what_is_not_known_excludes_no_maps(self):

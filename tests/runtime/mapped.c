@@ -170,7 +170,8 @@ static void test_plain_launches(void **state) {
     end_other(&other);
 }
 
-/* Maps are possible for rows of 128 and 144 bytes, and worth it for the first ones. */
+/* Maps are possible for rows of 128 and 144 bytes, and worth it for the first ones, or if blocks divide a
+ * program. */
 static void test_pitch(void **state) {
     (void)state;
     const other_library other = begin_other();
@@ -183,6 +184,16 @@ static void test_pitch(void **state) {
     assert_int_equal(lilac_mapped_prepare(kernel, &even), LILAC_MAPPED_READY);
     assert_int_equal(lilac_mapped_prepare(kernel, &odd), LILAC_MAPPED_LIMIT);
     lilac_mapped_destroy(any);
+    lilac_mapped_destroy(kernel);
+    lilac_launch_maps divided = made;
+    divided.split = (lilac_launch_split){
+        .divisor = 1, .iterations = {1, {{1, 1, {1}}}}, .clocks = 1000, .bytes = 4096};
+    kernel = create_with(&other, false, &divided);
+    odd = launch_of(100, 72);
+    assert_int_equal(lilac_mapped_prepare(kernel, &odd), LILAC_MAPPED_READY);
+    assert_int_equal(odd.parts, 8);
+    odd = launch_of(2, 72);
+    assert_int_equal(lilac_mapped_prepare(kernel, &odd), LILAC_MAPPED_LIMIT);
     lilac_mapped_destroy(kernel);
     end_other(&other);
 }
