@@ -74,12 +74,12 @@ void lilac_few_iterations(lilac_tile_module *module, lilac_tile_function *functi
                           const lilac_target *target, lilac_arena *arena) {
     const lilac_tile_op *loop = lilac_dot_only_loop(function);
     const uint32_t least = loop != NULL ? least_of(loop, target) : 0;
-    lilac_launch_split_recipe recipe = {0};
+    lilac_launch_iterations iterations = {0};
     uint64_t known;
     int64_t step;
     if (least > 0 && lilac_tile_find(&loop->attributes, "unsignedCmp") == NULL &&
         !lilac_tile_trip_count(loop, &known) && lilac_tile_constant(lilac_tile_step(loop), &step) &&
-        step > 0 && lilac_launch_split_of(&recipe, loop, step, arena)) {
-        lilac_launch_least_put(module, function, &recipe, least);
+        step > 0 && lilac_launch_iterations_of(&iterations, loop, step, arena)) {
+        lilac_launch_least_put(module, function, &iterations, least);
     }
 }

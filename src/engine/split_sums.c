@@ -53,7 +53,8 @@ typedef struct splitting {
     int64_t step;
     uint32_t count;
     carried_kind kinds[MOST_CARRIED];
-    lilac_launch_split_recipe recipe;
+    lilac_launch_iterations iterations;
+    uint32_t clocks, bytes; /* of an iteration, estimated; of the sums of a block */
 } splitting;
 
 /* ---- carried values -------------------------------------------------------------------------- */
@@ -160,7 +161,7 @@ static bool check_carried(splitting *s) {
         if (s->kinds[i] == SUM) {
             const uint64_t bytes = 4 * (uint64_t)lilac_tile_element_count(type);
             good = bytes <= MOST_BYTES;
-            s->recipe.bytes += (uint32_t)bytes;
+            s->bytes += (uint32_t)bytes;
             sums = true;
         }
     }
@@ -224,7 +225,7 @@ static void estimate(splitting *s) {
     lilac_tile_walk(s->loop->regions[0], add_work, &w);
     const uint64_t products = w.products / PRODUCTS_A_CLOCK, loads = w.loaded / BYTES_A_CLOCK;
     const uint64_t clocks = products > loads ? products : loads;
-    s->recipe.clocks = (uint32_t)(clocks > LEAST_CLOCKS ? clocks : LEAST_CLOCKS);
+    s->clocks = (uint32_t)(clocks > LEAST_CLOCKS ? clocks : LEAST_CLOCKS);
 }
 
 static bool survey(splitting *s, lilac_arena *arena) {
@@ -245,7 +246,8 @@ static bool survey(splitting *s, lilac_arena *arena) {
         }
     }
     estimate(s);
-    return good && check_carried(s) && lilac_launch_split_of(&s->recipe, s->loop, s->step, arena);
+    return good && check_carried(s) &&
+           lilac_launch_iterations_of(&s->iterations, s->loop, s->step, arena);
 }
 
 /* ---- rewriting ------------------------------------------------------------------------------- */
@@ -397,7 +399,7 @@ static void split(const splitting *s) {
         lilac_emit_integer(&behind, lilac_tile_scalar(s->module, LILAC_I32), 0);
     lilac_tile_value *first = lilac_emit_compare(&behind, "eq", p.rank, zero);
     put_epilogue_under(s, &behind, first, behind.place);
-    lilac_launch_split_put(s->module, s->function, &s->recipe);
+    lilac_launch_split_put(s->module, s->function, &s->iterations, s->clocks, s->bytes);
 }
 
 static bool split_function(lilac_tile_module *module, lilac_tile_function *f, lilac_arena *arena) {

@@ -150,22 +150,23 @@ static const lilac_tile_value *dividend(const lilac_tile_value *value, int64_t *
 }
 
 /* floor(x / d) - l iterations of step 1 are floor((x - d · l + d · (s - 1)) / (d · s)) of step s. */
-bool lilac_launch_split_of(lilac_launch_split_recipe *recipe, const lilac_tile_op *loop,
-                           int64_t step, lilac_arena *arena) {
+bool lilac_launch_iterations_of(lilac_launch_iterations *iterations, const lilac_tile_op *loop,
+                                int64_t step, lilac_arena *arena) {
     lilac_sum lower;
     int64_t divisor, extra;
     bool up;
     const lilac_tile_value *upper = dividend(lilac_tile_upper_bound(loop), &divisor, &up);
     const lilac_product scale = lilac_product_number(divisor);
-    if (!find_sum(&recipe->numerator, upper, arena) ||
+    if (!find_sum(&iterations->numerator, upper, arena) ||
         !find_sum(&lower, lilac_tile_lower_bound(loop), arena) ||
-        !lilac_sum_scale(&lower, &scale) || !lilac_sum_subtract(&recipe->numerator, &lower) ||
+        !lilac_sum_scale(&lower, &scale) || !lilac_sum_subtract(&iterations->numerator, &lower) ||
         __builtin_mul_overflow(divisor, step - 1, &extra) ||
-        __builtin_mul_overflow(divisor, step, &recipe->divisor) || recipe->divisor > INT32_MAX) {
+        __builtin_mul_overflow(divisor, step, &iterations->divisor) ||
+        iterations->divisor > INT32_MAX) {
         return false;
     }
-    return lilac_sum_add_number(&recipe->numerator, extra + (up ? divisor - 1 : 0)) &&
-           fits(&recipe->numerator);
+    return lilac_sum_add_number(&iterations->numerator, extra + (up ? divisor - 1 : 0)) &&
+           fits(&iterations->numerator);
 }
 
 static lilac_tile_attribute number_of(lilac_tile_module *module, const char *name, int64_t value) {
@@ -185,20 +186,21 @@ static void put_dictionary(lilac_tile_module *module, lilac_tile_function *funct
 }
 
 void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *function,
-                            const lilac_launch_split_recipe *recipe) {
+                            const lilac_launch_iterations *iterations, uint32_t clocks,
+                            uint32_t bytes) {
     lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 4);
-    fields[0] = sum_of(module, "iterations", &recipe->numerator);
-    fields[1] = number_of(module, "divisor", recipe->divisor);
-    fields[2] = number_of(module, "clocks", recipe->clocks);
-    fields[3] = number_of(module, "bytes", recipe->bytes);
+    fields[0] = sum_of(module, "iterations", &iterations->numerator);
+    fields[1] = number_of(module, "divisor", iterations->divisor);
+    fields[2] = number_of(module, "clocks", clocks);
+    fields[3] = number_of(module, "bytes", bytes);
     put_dictionary(module, function, "lilac.launch_split", 4, fields);
 }
 
 void lilac_launch_least_put(lilac_tile_module *module, lilac_tile_function *function,
-                            const lilac_launch_split_recipe *recipe, uint32_t least) {
+                            const lilac_launch_iterations *iterations, uint32_t least) {
     lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 3);
-    fields[0] = sum_of(module, "iterations", &recipe->numerator);
-    fields[1] = number_of(module, "divisor", recipe->divisor);
+    fields[0] = sum_of(module, "iterations", &iterations->numerator);
+    fields[1] = number_of(module, "divisor", iterations->divisor);
     fields[2] = number_of(module, "least", least);
     put_dictionary(module, function, "lilac.launch_least", 3, fields);
 }

@@ -15,26 +15,25 @@ void lilac_launch_map_put(lilac_tile_module *module, lilac_tile_attributes *attr
 void lilac_launch_conditions_put(lilac_tile_module *module, lilac_tile_function *function,
                                  const lilac_tile_conditions *conditions);
 
-/* How a launcher computes the number of iterations that blocks may divide (split_sums):
- * numerator / divisor, rounded down. */
-typedef struct lilac_launch_split_recipe {
+/* How a launcher computes a number of iterations: numerator / divisor, rounded down. */
+typedef struct lilac_launch_iterations {
     lilac_sum numerator;
     int64_t divisor;
-    uint32_t clocks; /* of an iteration, estimated */
-    uint32_t bytes;  /* of the sums of a block */
-} lilac_launch_split_recipe;
+} lilac_launch_iterations;
 
 /* The trip count of scf.for with this constant step, of a numbered function. False: it is none that
  * the parameters say. */
-bool lilac_launch_split_of(lilac_launch_split_recipe *recipe, const lilac_tile_op *loop,
-                           int64_t step, lilac_arena *arena);
-/* Sets the attribute lilac.launch_split of a function. */
+bool lilac_launch_iterations_of(lilac_launch_iterations *iterations, const lilac_tile_op *loop,
+                                int64_t step, lilac_arena *arena);
+/* Sets the attribute lilac.launch_split of a function, whose blocks may divide these iterations.
+ * `clocks`: of an iteration, estimated; `bytes`: of the sums of a block. */
 void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *function,
-                            const lilac_launch_split_recipe *recipe);
+                            const lilac_launch_iterations *iterations, uint32_t clocks,
+                            uint32_t bytes);
 
 /* Sets the attribute lilac.launch_least of a function: launches of fewer iterations are faster without
  * maps where each program has a multiprocessor for itself. */
 void lilac_launch_least_put(lilac_tile_module *module, lilac_tile_function *function,
-                            const lilac_launch_split_recipe *recipe, uint32_t least);
+                            const lilac_launch_iterations *iterations, uint32_t least);
 
 #endif

@@ -512,6 +512,9 @@ static bool lower_parameters(lilac_lowering *l) {
             return false;
         }
         value->base[0] = lilac_simt_parameter_value(&l->builder, i);
+        if (is_map && function->parameters[i]->uses != NULL) { /* it comes while addresses are computed */
+            lilac_simt_prefetch_tensor_map(&l->builder, value->base[0]);
+        }
     }
     return true;
 }
