@@ -19,7 +19,7 @@ static bool is_fence(const lilac_simt_instruction *i) {
 }
 
 static bool is_access(const lilac_simt_instruction *i) {
-    return !is_fence(i) &&
+    return !is_fence(i) && i->code != LILAC_SIMT_OP_PREFETCH_TENSOR_MAP &&
            lilac_simt_has_trait(i->code, LILAC_SIMT_SHARED | LILAC_SIMT_MBARRIER |
                                              LILAC_SIMT_SWIZZLED | LILAC_SIMT_ASYNCHRONOUS);
 }

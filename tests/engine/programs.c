@@ -104,14 +104,14 @@ static void persistent_programs_copy_earlier(void **state) {
         int64_t buffers;
     } cases[] = {
         {"scf.for %tile = %c0 to %tiles step %c1 : i32 {", "}", 3},
-        {"scf.for %tile = %pid to %tiles step %c132 : i32 {", "}", 4},
+        {"scf.for %tile = %pid to %tiles step %c132 : i32 {", "}", 5},
         {"scf.for %g = %c0 to %tiles step %c1 : i32 {\n"
          "scf.for %tile = %pid to %tiles step %c132 : i32 {",
-         "}\n}", 4},
+         "}\n}", 5},
         {"%r = scf.while (%t = %begin) : (i32) -> i32 {\n"
          "%more = arith.cmpi slt, %t, %tiles : i32\nscf.condition(%more) %t : i32\n} do {\n"
          "^bb0(%tile: i32):",
-         "%next = arith.addi %tile, %c1 : i32\nscf.yield %next : i32\n}", 4},
+         "%next = arith.addi %tile, %c1 : i32\nscf.yield %next : i32\n}", 5},
         {"%r = scf.while (%t = %part) : (i32) -> i32 {\n"
          "%more = arith.cmpi slt, %t, %tiles : i32\nscf.condition(%more) %t : i32\n} do {\n"
          "^bb0(%tile: i32):",
@@ -121,7 +121,7 @@ static void persistent_programs_copy_earlier(void **state) {
          "%more = arith.cmpi slt, %t, %tiles : i32\nscf.condition(%more) %t : i32\n} do {\n"
          "^bb0(%tile: i32):",
          "%next = arith.addi %tile, %c132 : i32\nscf.yield %next : i32\n}\nscf.yield %r : i32\n}",
-         4},
+         5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t found = buffers(cases[i].open, cases[i].close);

@@ -153,6 +153,7 @@ static void copy_blocks(const block_case *c, lilac_random *random) {
     const uint32_t swizzle = swizzle_of(c), vector = 16 / c->bytes;
     const uint32_t copies = c->columns * c->bytes / swizzle;
     assert_int_equal(count_text(lilac_text_get(&h.text), "cp.tensor.load"), 4 * copies);
+    assert_int_equal(count_text(lilac_text_get(&h.text), "prefetch.tensor_map"), 1);
     assert_int_equal(count_text(lilac_text_get(&h.text), "mbarrier.wait"), 2);
     assert_int_equal(count_text(lilac_text_get(&h.text), "mbarrier.expect"), 2);
     assert_int_equal(count_text(lilac_text_get(&h.text), "fence.mbarrier_init"), 1);
