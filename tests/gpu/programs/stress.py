@@ -230,8 +230,9 @@ class Stress:
             else:
                 tensor.used.copy_(tensor.before)
         self.case.launch()
-        for tensor, expected in zip(self.outputs, self.expected):
-            counter += (tensor.used.view(self.torch.uint8) != expected).any()
+        differ = [(tensor.used.view(self.torch.uint8) != expected).any()
+                  for tensor, expected in zip(self.outputs, self.expected)]
+        counter += self.torch.stack(differ).any()
 
     def run(self, launches, cold=False):
         """(launches, how many of their results differ), under what the caller has switched on. `cold`: the second-level
