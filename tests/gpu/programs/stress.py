@@ -401,7 +401,8 @@ def run(options):
         options.json.write_text(json.dumps({
             "device": torch.cuda.get_device_name(), "driver": driver(), "torch": torch.__version__,
             "triton": triton.__version__, "lilac": lilac.__version__, "commit": options.commit,
-            "command": " ".join(["stress.py", *sys.argv[1:]]).replace(str(options.json), options.json.name), "compile_seconds": round(compiled, 1),
+            "command": " ".join(["stress.py", *sys.argv[1:]]).replace(str(options.json), options.json.name),
+            "compile_seconds": round(compiled, 1),
             "seconds": round(time.perf_counter() - began, 1), "kernels": rows, "mutations": mutants,
             "not_run": left_out}, indent=1) + "\n")
     return 1 if wrong or unnoticed else 0
