@@ -182,8 +182,8 @@ enum { VECTOR = 16, SECTOR = 32, LINE = 128 };
  *
  *     64 bytes    1000 × 3000 × 2000 i8, 128 × 128 × 64     29.5, 34.5
  *     64 bytes    2050 × 4100 × 1040 f8, 128 × 128 × 64     45.1, 45.9
- *     128 bytes   23 products of f8 with the tiles of Triton's tutorial: tensor copies are 1.00 to 1.36
- *                 times as fast where the sums are whole */
+ *     128 bytes   the five of 23 products of f8 whose tiles fill the multiprocessors: tensor copies are
+ *                 1.12 to 1.26 times as fast (bench/results/copies_of_products.md) */
 static uint32_t pitch_of(const description *x, const described *d) {
     const int64_t bytes = lilac_tile_element_bits(d->load->results[0].type) / 8;
     bool vectors = bytes * d->block->shape[d->tile.rank - 1] < LINE;

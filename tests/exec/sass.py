@@ -1,12 +1,13 @@
-"""The machine code of kernels with matrix products: those of the corpus, TTIR and TTGIR, and a sample of
+"""The machine code of kernels with matrix products: those of the corpus, TTIR and TTGIR, a sample of
 tests/data/ttir, and those of tests/data/products. lilac compiles them for sm_90a, ptxas assembles them,
 nvdisasm disassembles them.
 
 Checked (tests/support/machine_code.py has the rules, tests/exec/sass_rules.py tests them):
 
     the kernel       no warning of ptxas, so no serialised wgmma (C75xx); no product fewer than in the
-                     PTX; no local memory, no calls, no predicated wgmma; registers within what the launch allows; nothing writes the A
-                     registers of a wgmma before the wait that covers it
+                     PTX; no local memory, no calls, no predicated wgmma; registers within what the
+                     launch allows; nothing writes the A registers of a wgmma before the wait that
+                     covers it
     each innermost   as many products, groups, barriers, fences of the async proxy, groups of copies and
     loop with        accesses to shared memory as its PTX; the same waits; copies of the same sizes; no
     products         more WARPGROUP.ARRIVE than the PTX has wgmma.fence; no R2UR beside wgmma; at most

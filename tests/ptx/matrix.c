@@ -180,14 +180,15 @@ static void test_version_of_each_row(void **state) {
 
 /* ---- wgmma ------------------------------------------------------------------------------ */
 
-static void add_wgmma(bench *w, const lilac_simt_matrix_payload *kind) {
+/* All accumulators begin with the constant of these bits. */
+static void add_wgmma_from(bench *w, const lilac_simt_matrix_payload *kind, uint64_t bits) {
     lilac_simt_instruction like = {.code = LILAC_SIMT_OP_WGMMA, .payload.matrix = *kind};
     lilac_simt_value c[128], results[128], a[4], b, p;
     lilac_simt_type type = lilac_simt_accumulator_type((lilac_matrix_type)kind->d);
     uint32_t count = lilac_simt_group_size(&like, 0);
     open_kernel(w);
     for (uint32_t k = 0; k < count; k++) {
-        c[k] = lilac_simt_constant(&w->b, type, 0);
+        c[k] = lilac_simt_constant(&w->b, type, bits);
     }
     inputs(w, kind->registers ? LILAC_SIMT_I32 : LILAC_SIMT_I64, kind->registers ? 4 : 1, a);
     inputs(w, LILAC_SIMT_I64, 1, &b);
@@ -202,6 +203,10 @@ static void add_wgmma(bench *w, const lilac_simt_matrix_payload *kind) {
     }
     outputs(w, lilac_simt_wgmma_wait(&w->b, 0, count, results), count);
     close_kernel(w);
+}
+
+static void add_wgmma(bench *w, const lilac_simt_matrix_payload *kind) {
+    add_wgmma_from(w, kind, 0);
 }
 
 /* Every combination of modifiers that the row has. */
@@ -254,6 +259,45 @@ static void test_every_wgmma(void **state) {
     assemble(&w, "sm_90a", ptxas);
     assert_null(strstr(said, "C75"));
     close_module(&w);
+    if (!ptxas) {
+        skip();
+    }
+}
+
+/* ptxas must not see that accumulators begin with constants. */
+static void test_constant_accumulators(void **state) {
+    (void)state;
+    enum { N = 16 };
+    static const struct {
+        uint64_t bits; /* of an f32 */
+        const char *text;
+    } constants[] = {{0, ", 0;"}, {0xBF800000, ", -1082130432;"}};
+    const lilac_simt_matrix_payload kind = {.d = LILAC_MATRIX_F32,
+                                            .a = LILAC_MATRIX_F16,
+                                            .b = LILAC_MATRIX_F16,
+                                            .m = 64,
+                                            .n = N,
+                                            .k = 16};
+    const char *ptxas = find_ptxas();
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
+        bench w;
+        lilac_text ptx = {0};
+        const lilac_ptx_options options = {0};
+        uint32_t added = 0;
+        open_module(&w, "sm_90a");
+        add_wgmma_from(&w, &kind, constants[i].bits);
+        assert_true(lilac_ptx_write(&ptx, w.module, &options));
+        assert_null(strstr(lilac_text_get(&ptx), "mov.b32 %f"));
+        for (const char *at = lilac_text_get(&ptx); (at = strstr(at, "add.s32 %f")) != NULL; at++) {
+            const char *end = strchr(at, ';') + 1, *last = end - strlen(constants[i].text);
+            assert_memory_equal(last, constants[i].text, strlen(constants[i].text));
+            added++;
+        }
+        assert_int_equal(added, N / 2);
+        assemble(&w, "sm_90a", ptxas);
+        lilac_text_clear(&ptx);
+        close_module(&w);
+    }
     if (!ptxas) {
         skip();
     }
@@ -449,9 +493,10 @@ static void test_serialised_loop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mma_on_every_device), cmocka_unit_test(test_version_of_each_row),
-        cmocka_unit_test(test_every_wgmma),         cmocka_unit_test(test_pipelined_loop),
-        cmocka_unit_test(test_rotated_loop),        cmocka_unit_test(test_serialised_loop),
+        cmocka_unit_test(test_mma_on_every_device),   cmocka_unit_test(test_version_of_each_row),
+        cmocka_unit_test(test_every_wgmma),           cmocka_unit_test(test_pipelined_loop),
+        cmocka_unit_test(test_rotated_loop),          cmocka_unit_test(test_serialised_loop),
+        cmocka_unit_test(test_constant_accumulators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

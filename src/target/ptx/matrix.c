@@ -76,13 +76,9 @@ static void mma(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
 /* ---- registers of accumulators ---------------------------------------------------------- */
 
 static void opaque_constant(lilac_ptx_emitter *e, lilac_simt_value to, lilac_simt_value constant) {
-    lilac_ptx_piece zero = lilac_ptx_opaque_zero(e, false), result = lilac_ptx_define(e, to);
-    if (!e->places[constant].bits) {
-        lilac_ptx_line2(e, "mov.b32", result, zero);
-        return;
-    }
-    lilac_ptx_line2(e, "mov.b32", result, lilac_ptx_bits(e, constant));
-    lilac_ptx_line3(e, "or.b32", result, result, zero);
+    const lilac_ptx_piece zero = lilac_ptx_opaque_zero(e, false);
+    lilac_ptx_line3(e, "add.s32", lilac_ptx_define(e, to), zero,
+                    lilac_ptx_decimal(e, (int32_t)e->places[constant].bits));
 }
 
 /* Gives the results their registers: those of the accumulators, or copies. */
