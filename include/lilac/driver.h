@@ -149,13 +149,14 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  *
  *   of a parameter   lilac.launch_map = {base = 0 : i32, offset = [array<i64: 64, 3>],
  *                                        sizes = [[array<i64: 1, 3>], …], strides = [[…], …],
- *                                        pitch = 32 : i32}
+ *                                        pitch = 32 : i32, multiples = array<i64: 1, 32>}
  *   of the function  lilac.launch_conditions = array<i64: GRID X, Y, Z, PARAMETER, …>
  *                    lilac.launch_split = {iterations = [array<i64: 1, 5>, …], divisor = 64 : i32,
  *                                          clocks = 712 : i32, bytes = 65536 : i32}
  *                    lilac.launch_least = {iterations = …, divisor = 64 : i32, least = 6 : i32}
  *
- * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …>. Without any map, the
+ * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …>. The multiples, to which sizes
+ * are rounded up, may be missing: 1. Without any map, the
  * count is 0. The memory is the arena's. False after an error of id `launch-map`: an attribute
  * that the text of the module has is malformed. */
 LILAC_API LILAC_MUST_USE bool lilac_launch_maps_get(lilac_launch_maps *result, lilac_arena *arena,

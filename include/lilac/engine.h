@@ -149,6 +149,12 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module 
  * iterations a launch is faster without maps (write_launch_maps.c has the form). Never fails. Linear in the size of the module, apart from bounded searches for each load. */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_describe_loads(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Changes the length along k of the tiles of loops whose loads describe_loads has described: several
+ * iterations with shorter tiles where shared memory has too few buffers for theirs or threads too few
+ * registers, one of several where their rows are shorter than a line. The terms of a sum are added in
+ * the same order. Never fails. Linear in the size of the module. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_resize_tiles(lilac_tile_module *module,
+                                                        const lilac_target *target, bool *changed);
 /* Lets the launcher start several blocks for each program of a kernel whose loads describe_loads has
  * described, if target->split_sums is set: blocks of one cluster, along z, that divide the iterations
  * of the loop with products and add up their sums (lilac.sum_blocks). The attribute

@@ -1,7 +1,7 @@
 /* Recipes of tensor maps that the launcher makes, as the metadata contain them:
  *
- *   recipes    ([(parameter, base, offset, sizes, strides, pitch)], grid, parameters, split, least);
- *              the pitch may be missing: 0
+ *   recipes    ([(parameter, base, offset, sizes, strides, pitch, multiples)], grid, parameters, split,
+ *              least); the pitch may be missing: 0; and the multiples, or be empty: 1 for each size
  *   split      (iterations, divisor, clocks, bytes): the launcher may start several blocks for each
  *              program; may be missing or None
  *   least      (iterations, divisor, least): with fewer iterations, launches are faster without maps; may
@@ -74,11 +74,24 @@ static bool read_sums(lilac_launch_sum *sums, uint32_t parameters, PyObject *lis
     return true;
 }
 
+static bool read_multiples(lilac_launch_map *recipe, PyObject *list) {
+    const Py_ssize_t count = list == NULL ? 0 : length_of(list, recipe->rank);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        uint64_t multiple;
+        if (!read_word(&multiple, PyList_GetItem(list, i))) {
+            return false;
+        }
+        recipe->multiples[i] = (uint32_t)multiple;
+    }
+    return count >= 0;
+}
+
 static bool read_recipe(lilac_launch_map *recipe, uint32_t parameters, PyObject *row) {
-    PyObject *parameter, *base, *offset, *sizes, *strides;
+    PyObject *parameter, *base, *offset, *sizes, *strides, *multiples = NULL;
     memset(recipe, 0, sizeof *recipe);
-    if (!PyArg_ParseTuple(row, "OOO!O!O!|I", &parameter, &base, &PyList_Type, &offset, &PyList_Type,
-                          &sizes, &PyList_Type, &strides, &recipe->pitch)) {
+    if (!PyArg_ParseTuple(row, "OOO!O!O!|IO!", &parameter, &base, &PyList_Type, &offset,
+                          &PyList_Type, &sizes, &PyList_Type, &strides, &recipe->pitch,
+                          &PyList_Type, &multiples)) {
         return false;
     }
     const Py_ssize_t rank = length_of(sizes, LILAC_TENSOR_RANK);
@@ -87,7 +100,8 @@ static bool read_recipe(lilac_launch_map *recipe, uint32_t parameters, PyObject 
            read_index(&recipe->base, parameters, base) &&
            read_sum(&recipe->offset, parameters, offset) &&
            read_sums(recipe->sizes, parameters, sizes, rank) &&
-           read_sums(recipe->strides, parameters, strides, rank - 1);
+           read_sums(recipe->strides, parameters, strides, rank - 1) &&
+           read_multiples(recipe, multiples);
 }
 
 static bool read_conditions(lilac_launch_conditions *conditions, uint32_t parameters,

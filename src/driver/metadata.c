@@ -123,6 +123,18 @@ static void put_sums(lilac_text *out, const char *key, uint32_t count,
     lilac_text_char(out, ']');
 }
 
+/* What the sizes are rounded up to, if one of them is. */
+static void put_multiples(lilac_text *out, const lilac_launch_map *map) {
+    bool any = false;
+    for (uint32_t i = 0; i < map->rank; i++) {
+        any |= map->multiples[i] > 1;
+    }
+    for (uint32_t i = 0; any && i < map->rank; i++) {
+        lilac_text_printf(out, "%s%u", i > 0 ? ", " : ", \"multiples\": [", map->multiples[i]);
+    }
+    lilac_text_puts(out, any ? "]" : "");
+}
+
 /* The bytes that a miss in the second-level cache reads: wide rows are copied by several boxes
  * at the same time, which need the neighbouring bytes, too. */
 static uint32_t promotion_of(const lilac_tile_type *block) {
@@ -148,6 +160,7 @@ static void put_launch_maps(lilac_text *out, const lilac_tile_function *function
         put_sum(out, &map->offset);
         put_sums(out, "sizes", map->rank, map->sizes);
         put_sums(out, "strides", map->rank - 1, map->strides);
+        put_multiples(out, map);
         lilac_text_printf(out, ", \"pitch\": %u, \"l2_promotion\": %u, ", map->pitch,
                           promotion_of(block));
         if (lilac_engine_box(&box, block)) { /* the reader has tested it */

@@ -172,6 +172,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "inline",                    NULL,          lilac_engine_inline,                    NULL},
     {LILAC_STAGE_TILE,   "decompose_dots",            NULL,          lilac_engine_decompose_dots,            NULL},
     {LILAC_STAGE_TILE,   "describe_loads",            NULL,          lilac_engine_describe_loads,            NULL},
+    {LILAC_STAGE_TILE,   "resize_tiles",              NULL,          lilac_engine_resize_tiles,              NULL},
     {LILAC_STAGE_TILE,   "split_sums",                NULL,          lilac_engine_split_sums,                NULL},
     {LILAC_STAGE_TILE,   "expand_descriptors",        NULL,          lilac_engine_expand_descriptors,        NULL},
     {LILAC_STAGE_TILE,   "assert_divisors",           NULL,          lilac_engine_assert_divisors,           NULL},

@@ -82,6 +82,16 @@ static bool read_sums(lilac_launch_sum *sums, const lilac_tile_attribute *attrib
     return true;
 }
 
+/* What the sizes are rounded up to; may be missing. */
+static bool read_multiples(lilac_launch_map *map, const lilac_tile_attribute *numbers) {
+    bool good = numbers == NULL || numbers->count == map->rank;
+    for (uint32_t i = 0; good && numbers != NULL && i < map->rank; i++) {
+        good = numbers->integers[i] > 0 && numbers->integers[i] <= UINT32_MAX;
+        map->multiples[i] = (uint32_t)numbers->integers[i];
+    }
+    return good;
+}
+
 static bool read_map(lilac_launch_map *map, uint32_t parameter,
                      const lilac_tile_attribute *dictionary, const lilac_tile_function *function) {
     const lilac_tile_type *type = function->parameters[parameter]->type;
@@ -106,7 +116,8 @@ static bool read_map(lilac_launch_map *map, uint32_t parameter,
         .rank = box.rank,
         .pitch = pitch != NULL && pitch->integer > 0 ? (uint32_t)pitch->integer : 0};
     return read_sum(&map->offset, offset, function) && read_sums(map->sizes, sizes, function) &&
-           read_sums(map->strides, strides, function);
+           read_sums(map->strides, strides, function) &&
+           read_multiples(map, entry(dictionary, "multiples", LILAC_TILE_ATTR_INTEGERS));
 }
 
 static bool read_conditions(lilac_launch_conditions *conditions,

@@ -18,8 +18,6 @@
 
 #include "mask_bounds.h"
 
-#define UNBOUNDED (INT64_C(1) << 31) /* elements of a dimension that no mask bounds */
-
 /* ---- parameters and programs ----------------------------------------------------------------- */
 
 /* The factors of a product that are parameters, with the number, and the others. */
@@ -113,7 +111,7 @@ static bool add_dimension(lilac_tile_conditions *c, tensor *t, const lilac_produ
     split(term, &host, &program);
     dimension *d = &t->dims[t->count++];
     *d = (dimension){.stride = host};
-    return host.factor > 0 && lilac_sum_add_number(&d->size, UNBOUNDED) &&
+    return host.factor > 0 && lilac_sum_add_number(&d->size, TILE_UNBOUNDED) &&
            lilac_sum_add_product(&d->at, &program) &&
            (lilac_coordinate_is_narrow(&d->at, false) || lilac_coordinate_is_small(c, &d->at));
 }
@@ -139,7 +137,7 @@ static bool start_dimension(tensor *t, const lilac_product *step) {
     split(step, &host, &program);
     dimension *d = &t->dims[t->count++];
     *d = (dimension){.stride = *step};
-    return program.count == 0 && step->factor > 0 && lilac_sum_add_number(&d->size, UNBOUNDED);
+    return program.count == 0 && step->factor > 0 && lilac_sum_add_number(&d->size, TILE_UNBOUNDED);
 }
 
 /* ---- the tile -------------------------------------------------------------------------------- */

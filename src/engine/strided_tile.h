@@ -5,6 +5,7 @@
 #include "coordinates.h"
 
 enum { TILE_MOST_RANK = 5 };
+#define TILE_UNBOUNDED (INT64_C(1) << 31) /* elements of a dimension that no mask bounds */
 
 /* A tensor in memory that the parameters of a kernel describe, and the tile that a load reads:
  *

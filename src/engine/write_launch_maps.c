@@ -7,6 +7,8 @@
  *                           clocks = 712 : i32, bytes = 65536 : i32}
  *     lilac.launch_least = {iterations = …, divisor = 64 : i32, least = 6 : i32}
  *
+ * What a size is rounded up to is one of multiples = array<i64: 1, 32>, where not all are 1.
+ *
  * A sum is a list of products: a factor, and the indices of parameters. The example has sizes
  * p₃, …, the stride 2 · p₅ · p₄ and (p₅ + 63) / 64 iterations. */
 #include "write_launch_maps.h"
@@ -14,6 +16,8 @@
 #include "affine.h"
 
 #include <lilac/tile_loops.h>
+
+#include <string.h>
 
 enum { MOST_TERMS = 4, MOST_FACTORS = 3 /* of a sum, as launchers read it */ };
 
@@ -95,6 +99,81 @@ void lilac_launch_map_put(lilac_tile_module *module, lilac_tile_attributes *attr
     lilac_tile_set_attribute(module, attributes, &attribute);
 }
 
+static const lilac_tile_attribute *field_of(const lilac_tile_attribute *dictionary,
+                                            const char *name) {
+    for (uint32_t i = 0; i < dictionary->count; i++) {
+        if (strcmp(dictionary->elements[i].name, name) == 0) {
+            return &dictionary->elements[i];
+        }
+    }
+    return NULL;
+}
+
+bool lilac_launch_map_size(lilac_sum *size, const lilac_tile_function *function, uint32_t index,
+                           uint32_t dim) {
+    const lilac_tile_attribute *map =
+        lilac_tile_find(&function->parameter_attributes[index], "lilac.launch_map");
+    const lilac_tile_attribute *sum = &field_of(map, "sizes")->elements[dim];
+    *size = (lilac_sum){0};
+    bool good = true;
+    for (uint32_t i = 0; good && i < sum->count; i++) {
+        lilac_product term = lilac_product_number(sum->elements[i].integers[0]);
+        for (uint32_t k = 1; k < sum->elements[i].count; k++) {
+            term.values[term.count++] = function->parameters[sum->elements[i].integers[k]];
+        }
+        good = lilac_sum_add_product(size, &term);
+    }
+    return good;
+}
+
+/* Sets a field of the attribute, behind the others if it has none of that name. */
+static void set_field(lilac_tile_module *module, const lilac_tile_function *function,
+                      uint32_t index, const lilac_tile_attribute *field) {
+    lilac_tile_attributes *attributes = &function->parameter_attributes[index];
+    lilac_tile_attribute map = *lilac_tile_find(attributes, "lilac.launch_map");
+    const lilac_tile_attribute *old = field_of(&map, field->name);
+    const size_t place = old != NULL ? (size_t)(old - map.elements) : map.count;
+    lilac_tile_attribute *fields =
+        lilac_arena_array(module->arena, lilac_tile_attribute, map.count + 1);
+    memcpy(fields, map.elements, map.count * sizeof *fields);
+    fields[place] = *field;
+    map.count += old == NULL;
+    map.elements = fields;
+    lilac_tile_set_attribute(module, attributes, &map);
+}
+
+void lilac_launch_map_set_size(lilac_tile_module *module, const lilac_tile_function *function,
+                               uint32_t index, uint32_t dim, const lilac_sum *size,
+                               int64_t multiple) {
+    const lilac_tile_attribute *map =
+        lilac_tile_find(&function->parameter_attributes[index], "lilac.launch_map");
+    lilac_tile_attribute sizes = *field_of(map, "sizes");
+    lilac_tile_attribute *elements =
+        lilac_arena_array(module->arena, lilac_tile_attribute, sizes.count);
+    int64_t *multiples = lilac_arena_array(module->arena, int64_t, sizes.count);
+    for (uint32_t i = 0; i < sizes.count; i++) {
+        elements[i] = i == dim ? sum_of(module, NULL, size) : sizes.elements[i];
+        multiples[i] = i == dim ? multiple : 1;
+    }
+    sizes.elements = elements;
+    const lilac_tile_attribute units = {.kind = LILAC_TILE_ATTR_INTEGERS,
+                                        .name = name_of(module, "multiples"),
+                                        .type = lilac_tile_scalar(module, LILAC_I64),
+                                        .count = sizes.count,
+                                        .integers = multiples};
+    set_field(module, function, index, &sizes);
+    set_field(module, function, index, &units);
+}
+
+void lilac_launch_map_set_pitch(lilac_tile_module *module, const lilac_tile_function *function,
+                                uint32_t index, uint32_t pitch) {
+    const lilac_tile_attribute field = {.kind = LILAC_TILE_ATTR_INTEGER,
+                                        .name = name_of(module, "pitch"),
+                                        .type = lilac_tile_scalar(module, LILAC_I32),
+                                        .integer = pitch};
+    set_field(module, function, index, &field);
+}
+
 void lilac_launch_conditions_put(lilac_tile_module *module, lilac_tile_function *function,
                                  const lilac_tile_conditions *conditions) {
     int64_t *indices = lilac_arena_array(module->arena, int64_t, 3 + 64);
@@ -134,39 +213,52 @@ static bool find_sum(lilac_sum *sum, const lilac_tile_value *value, lilac_arena 
     return good;
 }
 
-/* The dividend of a division by a positive constant, rounded down or up; else the value itself. */
-static const lilac_tile_value *dividend(const lilac_tile_value *value, int64_t *divisor, bool *up) {
+/* The value as floor(numerator / divisor): divisions by constants, rounded down or up. */
+static bool find_quotient(lilac_launch_iterations *q, const lilac_tile_value *value,
+                          lilac_arena *arena) {
     const lilac_tile_op *op = value->op;
-    *divisor = 1;
-    *up = false;
-    const bool rounded_up = op != NULL && op->code == LILAC_TILE_OP_ARITH_CEILDIVSI;
-    if (op != NULL && (rounded_up || op->code == LILAC_TILE_OP_ARITH_DIVSI) &&
-        lilac_tile_constant(op->operands[1].value, divisor) && *divisor > 0) {
-        *up = rounded_up;
-        return op->operands[0].value;
+    const bool up = op != NULL && op->code == LILAC_TILE_OP_ARITH_CEILDIVSI;
+    int64_t number, extra = 0;
+    if (op == NULL || (!up && op->code != LILAC_TILE_OP_ARITH_DIVSI) ||
+        !lilac_tile_constant(op->operands[1].value, &number) || number < 1) {
+        q->divisor = 1;
+        return find_sum(&q->numerator, value, arena);
     }
-    *divisor = 1;
-    return value;
+    return find_quotient(q, op->operands[0].value, arena) &&
+           !(up && __builtin_mul_overflow(q->divisor, number - 1, &extra)) &&
+           lilac_sum_add_number(&q->numerator, extra) &&
+           !__builtin_mul_overflow(q->divisor, number, &q->divisor);
+}
+
+/* The upper bound. Where resize_tiles has made parts of iterations, it is a product with their number,
+ * and parts · floor(x / d) is taken for floor(parts · x / d). */
+static bool find_bound(lilac_launch_iterations *bound, const lilac_tile_op *loop,
+                       lilac_arena *arena) {
+    const lilac_tile_value *upper = lilac_tile_upper_bound(loop);
+    const int64_t parts = lilac_tile_find_integer(&loop->attributes, "lilac.parts", 1);
+    const lilac_product factor = lilac_product_number(parts);
+    if (parts > 1 && upper->op != NULL && upper->op->code == LILAC_TILE_OP_ARITH_MULI) {
+        upper = upper->op->operands[0].value;
+        return find_quotient(bound, upper, arena) && lilac_sum_scale(&bound->numerator, &factor);
+    }
+    return find_quotient(bound, upper, arena);
 }
 
 /* floor(x / d) - l iterations of step 1 are floor((x - d · l + d · (s - 1)) / (d · s)) of step s. */
 bool lilac_launch_iterations_of(lilac_launch_iterations *iterations, const lilac_tile_op *loop,
                                 int64_t step, lilac_arena *arena) {
     lilac_sum lower;
-    int64_t divisor, extra;
-    bool up;
-    const lilac_tile_value *upper = dividend(lilac_tile_upper_bound(loop), &divisor, &up);
-    const lilac_product scale = lilac_product_number(divisor);
-    if (!find_sum(&iterations->numerator, upper, arena) ||
-        !find_sum(&lower, lilac_tile_lower_bound(loop), arena) ||
-        !lilac_sum_scale(&lower, &scale) || !lilac_sum_subtract(&iterations->numerator, &lower) ||
-        __builtin_mul_overflow(divisor, step - 1, &extra) ||
-        __builtin_mul_overflow(divisor, step, &iterations->divisor) ||
-        iterations->divisor > INT32_MAX) {
+    int64_t extra;
+    if (!find_bound(iterations, loop, arena) ||
+        !find_sum(&lower, lilac_tile_lower_bound(loop), arena)) {
         return false;
     }
-    return lilac_sum_add_number(&iterations->numerator, extra + (up ? divisor - 1 : 0)) &&
-           fits(&iterations->numerator);
+    const lilac_product scale = lilac_product_number(iterations->divisor);
+    return lilac_sum_scale(&lower, &scale) && lilac_sum_subtract(&iterations->numerator, &lower) &&
+           !__builtin_mul_overflow(iterations->divisor, step - 1, &extra) &&
+           lilac_sum_add_number(&iterations->numerator, extra) &&
+           !__builtin_mul_overflow(iterations->divisor, step, &iterations->divisor) &&
+           iterations->divisor <= INT32_MAX && fits(&iterations->numerator);
 }
 
 static lilac_tile_attribute number_of(lilac_tile_module *module, const char *name, int64_t value) {

@@ -97,6 +97,17 @@ static bool bytes_of(uint64_t *bytes, const lilac_launch_sum *sum, const int64_t
     return good;
 }
 
+/* The size rounded up to the multiple; false: negative or too large. */
+static bool size_of(uint64_t *size, const lilac_launch_sum *sum, uint32_t multiple,
+                    const int64_t *values) {
+    const uint64_t unit = multiple > 0 ? multiple : 1;
+    if (!bytes_of(size, sum, values, 1) || *size > INT64_MAX - unit) {
+        return false;
+    }
+    *size = (*size + unit - 1) / unit * unit;
+    return true;
+}
+
 bool lilac_launch_map_make(lilac_context *context, lilac_tensor_map *map,
                            const lilac_launch_map *recipe, const int64_t *values,
                            const char *what) {
@@ -110,7 +121,7 @@ bool lilac_launch_map_make(lilac_context *context, lilac_tensor_map *map,
     map->address = (uint64_t)values[recipe->base] + (uint64_t)offset;
     for (uint32_t d = 0; d < rank; d++) {
         const uint32_t outer = rank - 1 - d;
-        if (!bytes_of(&map->dims[d], &recipe->sizes[outer], values, 1)) {
+        if (!size_of(&map->dims[d], &recipe->sizes[outer], recipe->multiples[outer], values)) {
             return refuse_sum(context, what, "size");
         }
         if (d > 0 && !bytes_of(&map->strides[d - 1], &recipe->strides[outer], values, bytes)) {

@@ -103,8 +103,8 @@ static void mbarriers_of_a_cluster(void **state) {
                                "  }\n"
                                "}\n";
     static const char *const lines[] = {
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [",
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "};
+        "mbarrier.arrive.release.cta.shared::cluster.b64 _, [",
+        "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 "};
     (void)state;
     char *ptx = write_ptx(text);
     need_lines(ptx, lines, sizeof lines / sizeof *lines);

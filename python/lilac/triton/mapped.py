@@ -111,8 +111,8 @@ def launcher_of(plain: Any, signature: dict[Any, Any], mapped: dict[str, Any], c
                 counts: Counts) -> Any:
     """The launcher that makes the maps. `plain`: Triton's launcher of the plain kernel."""
     maps, limits = mapped["launch_maps"], mapped["launch_conditions"]
-    recipes = [(one["parameter"], one["base"], one["offset"], one["sizes"], one["strides"], one["pitch"])
-               for one in maps]
+    recipes = [(one["parameter"], one["base"], one["offset"], one["sizes"], one["strides"], one["pitch"],
+                one.get("multiples", [])) for one in maps]
     boxes = [(tensor_element(one["elem_type"]), one["swizzle"], tuple(one["block_size"][::-1]), one["l2_promotion"])
              for one in maps]
     split, least = mapped.get("launch_split"), mapped.get("launch_least")

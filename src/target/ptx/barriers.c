@@ -9,7 +9,14 @@
  *
  * mbarrier.try_wait may return false in some lanes and true in others, so that the loop's branch is
  * not uniform; the barrier of the warp makes the lanes converge again, as instructions with .aligned
- * require. In a cluster, waits acquire with its scope, because arrivals may come from other blocks.
+ * require.
+ *
+ * Arrivals and waits have the scope of the block, in clusters, too: what a block learns from another
+ * block's arrival is that its products have read a buffer, and what it does next is a tensor copy into
+ * that buffer. Both are accesses of the asynchronous proxy, complete before the arrival and issued
+ * behind the wait. Ordinary accesses to the memory of other blocks are ordered by barriers of the
+ * cluster. The scope of the cluster would cost a fence of the device for each arrival, and for each
+ * wait the contents of the first-level cache.
  */
 #include "emit.h"
 
@@ -58,11 +65,8 @@ static void put_operation(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
 
 static void put_try_wait(lilac_ptx_emitter *e, lilac_ptx_piece done,
                          const mbarrier_operands *operands) {
-    lilac_ptx_line3(e,
-                    e->kernel->num_ctas > 1
-                        ? "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64"
-                        : "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
-                    done, operands->place, operands->value);
+    lilac_ptx_line3(e, "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64", done,
+                    operands->place, operands->value);
 }
 
 static void wait(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -161,7 +165,7 @@ void lilac_ptx_mbarrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         put_operation(e, i, "mbarrier.arrive.release.cta.shared::cta.b64", true);
         return;
     case LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER:
-        put_operation(e, i, "mbarrier.arrive.release.cluster.shared::cluster.b64", true);
+        put_operation(e, i, "mbarrier.arrive.release.cta.shared::cluster.b64", true);
         return;
     case LILAC_SIMT_OP_MBARRIER_EXPECT:
         put_operation(e, i, "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64", true);
