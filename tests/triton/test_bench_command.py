@@ -185,3 +185,20 @@ def test_random_products_are_drawn():
     assert all(LEAST <= size <= MOST for _, _, *sizes in cases for size in sizes)
     assert all(layout == "NT" and not any(size % 16 for size in sizes) for kind, layout, *sizes in cases if kind == "f8e4m3")
     assert any(size % 8 for _, _, *sizes in cases for size in sizes)
+
+
+def test_models_record_their_environment(monkeypatch, tmp_path):
+    """All that the run of no models needs of its options is there. PyTorch is a stand-in with a device."""
+    from types import SimpleNamespace
+
+    from lilac.bench import measure
+    from lilac.bench.models import __main__ as models
+
+    device = SimpleNamespace(get_device_name=lambda: "X", empty_cache=lambda: None)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=device, version=SimpleNamespace(cuda="0"),
+                                                              __version__="0"))
+    monkeypatch.setattr(measure, "Stopwatch", lambda torch: SimpleNamespace(bandwidth=lambda: 1e12))
+    options = models.arguments(["--kernels", "--json", str(tmp_path / "m.json")])
+    run = models.Run(options, [])
+    models.measure(run, options, [])
+    assert run.about["gpu"] == "X" and run.about["bandwidth"].startswith("1.000 TB/s")

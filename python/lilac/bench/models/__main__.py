@@ -140,7 +140,7 @@ def measure(run, options, models):
     from ..measure import LEAST_LAUNCHES, Stopwatch
 
     deadline = time.perf_counter() + options.time
-    options.clean, options.first_calls = False, 1
+    options.clean, options.first_calls, options.libraries = False, 1, False
     run.about = environment(options, argparse.Namespace(
         seed=1, rounds=options.rounds, budget=options.budget, bandwidth=Stopwatch(torch).bandwidth()))
     run.about["method"] += (f"; kernels under {report.QUICK:.1%} of their model's time: "
