@@ -111,18 +111,21 @@ static uint64_t bytes_of(const lilac_tile_type *block) {
     return (uint64_t)lilac_tile_element_count(block) * lilac_tile_element_bits(block) / 8;
 }
 
-/* Do tensor copies move blocks of this type, at most half of the shared memory? In a cluster, also
- * the parts of its blocks. */
-static bool is_movable(lilac_box *box, const lilac_tile_type *block, const lilac_target *target) {
+/* Do tensor copies move blocks of this type? In a cluster, also the parts of its blocks. */
+static bool has_copies(lilac_box *box, const lilac_tile_type *block, const lilac_target *target) {
     return lilac_arch_has(target->arch, LILAC_HAS_TMA) && lilac_engine_box(box, block) &&
-           (target->num_ctas == 1 || is_operand(block, box)) &&
-           bytes_of(block) <= target->arch->shared_bytes / 2;
+           (target->num_ctas == 1 || is_operand(block, box));
+}
+
+/* And are they at most half of the shared memory? */
+static bool is_movable(lilac_box *box, const lilac_tile_type *block, const lilac_target *target) {
+    return has_copies(box, block, target) && bytes_of(block) <= target->arch->shared_bytes / 2;
 }
 
 bool lilac_descriptor_is_operand(const lilac_tile_type *block, const lilac_target *target) {
     lilac_box box;
-    return is_movable(&box, block, target) && lilac_arch_has(target->arch, LILAC_HAS_WGMMA) &&
-           is_operand(block, &box);
+    return has_copies(&box, block, target) && bytes_of(block) <= target->arch->shared_bytes &&
+           lilac_arch_has(target->arch, LILAC_HAS_WGMMA) && is_operand(block, &box);
 }
 
 /* ---- the memory of a descriptor that the kernel makes ----------------------------------------- */

@@ -76,9 +76,13 @@ typedef struct division {
 
 /* Long tiles, for which shared memory has no four buffers, or a thread no registers. */
 static const division divisions[] = {
-    {LILAC_F16, 128, 256, 128, 8, 64, false}, {LILAC_F16, 256, 64, 128, 4, 64, true},
-    {LILAC_BF16, 128, 128, 128, 4, 64, true}, {LILAC_F32, 128, 256, 64, 8, 32, true},
-    {LILAC_F32, 128, 128, 128, 4, 32, true},  {LILAC_F32, 128, 128, 64, 4, 32, false},
+    {LILAC_F16, 128, 256, 128, 8, 64, false},
+    {LILAC_F16, 256, 64, 128, 4, 64, true},
+    {LILAC_BF16, 128, 128, 128, 4, 64, true},
+    {LILAC_F32, 128, 256, 64, 8, 32, true},
+    {LILAC_F32, 128, 128, 128, 4, 32, true},
+    {LILAC_F32, 128, 128, 64, 4, 32, false},
+    {LILAC_F32, 256, 128, 128, 8, 32, true},
     {LILAC_F16, 64, 64, 128, 4, 128, true}, /* four buffers fit */
 };
 
@@ -107,6 +111,8 @@ static void divided(void **state) {
             sizes s = random_sizes(&random, &c);
             s.m = (int32_t)d->m - 1;
             s.n = (int32_t)d->n - 8;
+            s.k = (int32_t)d->k * (form == 1 ? 2 : 1) + (form == 1 ? 0 : 3);
+            s.first = (int32_t)random_below(&random, 2) * (int32_t)(c.counts_tiles ? 1 : d->k);
             s.pitch_a = up(s.k, 16) + 16;
             s.pitch_b = up(c.b_along_k ? s.k : s.n, 16);
             if (!launch(&made, &c, &s, LAUNCHED).right) {
