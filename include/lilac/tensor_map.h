@@ -195,7 +195,9 @@ LILAC_API bool lilac_launch_maps_pay(const lilac_launch_least *least, uint32_t m
 LILAC_API LILAC_MUST_USE bool lilac_launch_map_make(lilac_context *context, lilac_tensor_map *map,
                                                     const lilac_launch_map *recipe,
                                                     const int64_t *values, const char *what);
-/* Both, for all maps of a launch: arguments[recipe.parameter] is the number of the map in `maps`.
+/* Are the map's strides such that a launch with one block for each program is faster with it? */
+LILAC_API bool lilac_launch_map_pays(const lilac_launch_map *recipe, const lilac_tensor_map *map);
+/* Conditions and maps, for all maps of a launch: arguments[recipe.parameter] is the number of the map in `maps`.
  * The arguments are bits, as the simulator and the runtime receive them. */
 LILAC_API LILAC_MUST_USE bool lilac_launch_maps_make(lilac_context *context, lilac_tensor_map *maps,
                                                      const lilac_launch_maps *recipes,

@@ -64,11 +64,8 @@ static void describe_box(lilac_tensor_map *map, const lilac_tile_type *block) {
 static bool make(const lilac_explanation *e, lilac_tensor_map *map, const lilac_launch_map *recipe,
                  const int64_t *values) {
     describe_box(map, e->function->parameters[recipe->parameter]->type->element);
-    bool good = lilac_launch_map_make(NULL, map, recipe, values, "");
-    for (uint32_t d = 0; good && recipe->pitch > 0 && d + 1 < map->rank; d++) {
-        good = map->strides[d] % recipe->pitch == 0;
-    }
-    return good;
+    return lilac_launch_map_make(NULL, map, recipe, values, "") &&
+           lilac_launch_map_pays(recipe, map);
 }
 
 bool explain_make_maps(lilac_explanation *e) {

@@ -132,15 +132,6 @@ static bool encode(lilac_mapped_kernel *kernel, uint32_t number, const map_key *
     return true;
 }
 
-/* Are the strides such that a launch of one block for each program is faster with maps? */
-static bool pays(const lilac_tensor_map *map, uint32_t pitch) {
-    bool pays = true;
-    for (uint32_t d = 0; d + 1 < map->rank && pitch > 0; d++) {
-        pays = pays && map->strides[d] % pitch == 0;
-    }
-    return pays;
-}
-
 lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
                                           lilac_mapped_launch *launch) {
     const lilac_launch_maps *recipes = &kernel->recipes;
@@ -157,7 +148,7 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
     }
     for (uint32_t i = 0; i < recipes->count; i++) {
         if (!lilac_launch_map_make(NULL, &kernel->maps[i], &recipes->maps[i], launch->values, "") ||
-            (launch->parts == 1 && !pays(&kernel->maps[i], recipes->maps[i].pitch))) {
+            (launch->parts == 1 && !lilac_launch_map_pays(&recipes->maps[i], &kernel->maps[i]))) {
             return LILAC_MAPPED_LIMIT;
         }
         const map_key key = key_of(&kernel->maps[i]);

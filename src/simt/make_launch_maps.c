@@ -131,6 +131,14 @@ bool lilac_launch_map_make(lilac_context *context, lilac_tensor_map *map,
     return lilac_tensor_map_check(context, map, what);
 }
 
+bool lilac_launch_map_pays(const lilac_launch_map *recipe, const lilac_tensor_map *map) {
+    bool pays = true;
+    for (uint32_t d = 0; d + 1 < map->rank && recipe->pitch > 0; d++) {
+        pays = pays && map->strides[d] % recipe->pitch == 0;
+    }
+    return pays;
+}
+
 /* ---- a launch ----------------------------------------------------------------------------- */
 
 static int64_t value_of(const lilac_simt_parameter *parameter, uint64_t bits) {
