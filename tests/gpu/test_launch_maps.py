@@ -46,6 +46,14 @@ def test_divided_sums(cases, kernel, case, launches):
     assert float(error) == 0 and list(map(int, counts)) == [launches, 0, launches]
 
 
+@pytest.mark.parametrize("kernel", (*KERNELS, "unmasked"))
+@pytest.mark.parametrize("case", ["-joined", "-divided"])
+def test_lengths_of_tiles(cases, kernel, case):
+    """Tiles of 32, an odd number of them, and of 128. What surrounds the matrices is not read into the sums."""
+    error, *counts = cases[kernel + case]
+    assert float(error) == 0 and list(map(int, counts)) == [1, 0, 0]
+
+
 @pytest.mark.parametrize("kernel, case", [(kernel, case) for kernel in KERNELS for case in ("-odd_pitch", "-odd_base")]
                          + [("masked", "-nothing")])
 def test_without_maps(cases, kernel, case):

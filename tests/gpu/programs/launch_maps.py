@@ -49,6 +49,20 @@ def masked(a, b, c, M, N, K, am, ak, bk, bn, cm, cn, BM: tl.constexpr, BN: tl.co
     tl.store(c + cm * i[:, None] + cn * j[None, :], sums.to(tl.float16), (i[:, None] < M) & (j[None, :] < N))
 
 
+@triton.jit
+def unmasked(a, b, c, M, N, K, am, ak, bk, bn, cm, cn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+             GROUP: tl.constexpr):
+    """The tiles cover the matrices."""
+    m, n = tl.program_id(0) % tl.cdiv(M, BM), tl.program_id(0) // tl.cdiv(M, BM)
+    i, j, k = m * BM + tl.arange(0, BM), n * BN + tl.arange(0, BN), tl.arange(0, BK)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for step in range(0, tl.cdiv(K, BK)):
+        p = tl.load(a + i[:, None] * am + (step * BK + k[None, :]) * ak)
+        q = tl.load(b + (step * BK + k[:, None]) * bk + j[None, :] * bn)
+        sums = tl.dot(p, q, sums)
+    tl.store(c + cm * i[:, None] + cn * j[None, :], sums.to(tl.float16))
+
+
 def matrix(rows, columns, pitch=None, offset=0):
     """Integers, so that sums are exact."""
     pitch = columns if pitch is None else pitch
@@ -56,10 +70,17 @@ def matrix(rows, columns, pitch=None, offset=0):
     return torch.as_strided(storage, (rows, columns), (pitch, 1), offset)
 
 
-def launch(kernel, a, b, c, k=None):
-    (M, K), N = a.shape, b.shape[1]
-    grid = triton.cdiv(M, BLOCKS["BM"]) * triton.cdiv(N, BLOCKS["BN"])
-    kernel[(grid,)](a, b, c, M, N, K if k is None else k, *a.stride(), *b.stride(), *c.stride(), **BLOCKS)
+def surrounded(rows, columns):
+    """A part of a matrix, the rest of which is NaN."""
+    whole = torch.full((rows + 64, columns + 64), float("nan"), device="cuda", dtype=torch.float16)
+    whole[:rows, :columns] = matrix(rows, columns)
+    return whole[:rows, :columns]
+
+
+def launch(kernel, a, b, c, k=None, **blocks):
+    (M, K), N, blocks = a.shape, b.shape[1], BLOCKS | blocks
+    grid = triton.cdiv(M, blocks["BM"]) * triton.cdiv(N, blocks["BN"])
+    kernel[(grid,)](a, b, c, M, N, K if k is None else k, *a.stride(), *b.stride(), *c.stride(), **blocks)
 
 
 def counts():
@@ -125,6 +146,10 @@ def main():
         case(f"{name}-few", product(kernel, matrix(512, 320), matrix(320, 384)))
         case(f"{name}-long", product(kernel, matrix(248, 8216), matrix(8216, 360)))
         case(f"{name}-long_graph", graph(kernel, matrix(248, 8216), matrix(8216, 360)))
+    for kernel in (tutorial, masked, unmasked):
+        name, rows = kernel.fn.__name__, 512 if kernel is unmasked else 496
+        case(f"{name}-joined", product(kernel, surrounded(rows, 672), surrounded(672, 384), BK=32, num_warps=4))
+        case(f"{name}-divided", product(kernel, surrounded(rows, 640), surrounded(640, 384), BK=128))
     case("masked-nothing", nothing(masked, a, b))
     try:
         launch(tutorial, a, b, torch.zeros(512, 384, dtype=torch.float16))
