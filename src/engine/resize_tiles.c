@@ -39,12 +39,12 @@
  * On an H200, 4096³ in microseconds, by the length of the rows (bench/results/h200_tile_lengths.md):
  *
  *                                           64 bytes   128 bytes   256 bytes   512 bytes
- *     f16 NN, 128 × 256, 8 warps                       186         260
- *     f16 NN, 128 × 128, 4 warps            222        189         212
- *     f8 NT, 128 × 64, 4 warps              166        137
- *     tf32 NT, 128 × 256, 8 warps                      344         479
- *     tf32 NT, 256 × 128, 8 warps                      353         599         2103
- *     tf32 NN, 256 × 128, in registers                 401         381         1442 */
+ *     f16 NN, 128 × 256, 8 warps                       187         259
+ *     f16 NN, 128 × 128, 4 warps            222        191         211
+ *     f8 NT, 128 × 64, 4 warps              165        130
+ *     tf32 NT, 128 × 256, 8 warps                      337         480
+ *     tf32 NT, 256 × 128, 8 warps                      334         608         2109
+ *     tf32 NN, 256 × 128, in registers                 396         375         1437 */
 #include "affine.h"
 #include "dot_operands.h"
 #include "emit.h"
