@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times of products of few iterations with and without tensor maps (src/engine/few_iterations.c), on a GPU of sm_90.
+"""Times of products of few iterations with and without tensor maps (src/engine/launch_maps/few_iterations.c), on a GPU of sm_90.
 
     python3 bench/few_iterations.py [--json FILE] [--table FILE]
 

@@ -1,5 +1,5 @@
 """Products of the tutorial's kernel with tiles of several lengths along k: the sweep behind resize_tiles
-(src/engine/resize_tiles.c). Cases for lilac.bench, on a machine with a GPU of sm_90:
+(src/engine/launch_maps/resize_tiles.c). Cases for lilac.bench, on a machine with a GPU of sm_90:
 
     python -m lilac.bench bench/tile_lengths.py --prepare 16 --rounds 3 --budget 0.015 --first-calls 0 --libraries --json times.json
 

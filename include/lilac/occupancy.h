@@ -6,7 +6,7 @@
  *                            most blocks of the multiprocessor )
  *
  * All estimates of resident blocks in the compiler end here: those before lowering, from tensors
- * and buffers (src/engine/block_demand.h), and those after it, from live words
+ * and buffers (src/engine/products/block_demand.h), and those after it, from live words
  * (lilac_simt_pressure). Registers are allocated to each thread in units of 8. The system
  * reserves 1024 bytes of shared memory in each block; a multiprocessor has as much shared memory
  * as the largest block with its reserve. The number of warps need not be a multiple of the

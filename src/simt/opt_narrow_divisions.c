@@ -6,7 +6,7 @@
  *                                             %q, %r = if %any { the divisions as they are }
  *                                                      else { 32-bit divisions of the low halves }
  *
- * The engine has narrowed the divisions whose operands are proved to fit (src/engine/narrow_divisions.c).
+ * The engine has narrowed the divisions whose operands are proved to fit (src/engine/simplify/narrow_divisions.c).
  * Of the others, a 64-bit division is a call of about 100 instructions, a 32-bit one a sequence of about 15. Sizes
  * that torch.compile passes as i64 arguments are almost always below 2^32. Numbers that are not
  * negative and below 2^32 have the same quotient and remainder in unsigned 32-bit arithmetic, of

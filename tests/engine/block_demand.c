@@ -1,7 +1,7 @@
 /* The demand of a block: what the header says about a lost resident block, words and bytes of a
  * function with known tensors, and rotate_products: it never takes all blocks but one of
  * several, as counted again in the function that it has changed. */
-#include "block_demand.h"
+#include "products/block_demand.h"
 
 #include "support/test.h"
 

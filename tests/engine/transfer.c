@@ -4,7 +4,7 @@
  * finds the other side's layout; this is distributed again, and no element moves: each thread finds
  * everything that its registers of the result want in its own registers of the operand. */
 
-#include "assign.h"
+#include "layouts/assign.h"
 #include "support/test.h"
 
 #include "support/random_layouts.h"

@@ -15,7 +15,7 @@ import command  # noqa: E402
 # name: barriers and the groups of products that the last wait of an iteration leaves in flight
 # (None: products by mma.sync). Copies that start behind the products have a barrier of their own
 # (src/engine/pipeline/depth.c); in attention a delayed product stays in flight, and mbarriers take the
-# place of barriers (src/engine/decouple_warps.c). int4_matmul converts its weights through shared memory, with a barrier before and one behind the stores.
+# place of barriers (src/engine/warps/decouple_warps.c). int4_matmul converts its weights through shared memory, with a barrier before and one behind the stores.
 KERNELS = {
     "matmul_f16": (2, 1),
     "matmul_bf16_bT": (2, 1),

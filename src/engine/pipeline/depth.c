@@ -88,7 +88,7 @@
  * block multiplies, so they start last. */
 #include "pipeline/pipeline.h"
 
-#include "block_demand.h"
+#include "products/block_demand.h"
 
 #include <lilac/matrix.h>
 #include <lilac/plan.h>

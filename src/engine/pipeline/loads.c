@@ -21,7 +21,7 @@
  *     These loads are executed ahead, too. */
 #include "pipeline/pipeline.h"
 
-#include "memory_layouts.h"
+#include "memory/memory_layouts.h"
 
 typedef struct finder {
     pipeline *p;

@@ -1,4 +1,4 @@
-/* pipeline_loops: what the files of the pass share. src/engine/pipeline_loops.c has the terms.
+/* pipeline_loops: what the files of the pass share. src/engine/pipeline/pipeline_loops.c has the terms.
  *
  *   loads.c          the loads that become copies, and the operations that their addresses need
  *   products.c       the matrix products that stay in flight over the back edge
@@ -14,9 +14,9 @@
 #ifndef LILAC_ENGINE_PIPELINE_H
 #define LILAC_ENGINE_PIPELINE_H
 
-#include "boxes.h"
+#include "descriptors/boxes.h"
 #include "internal.h"
-#include "schedule.h"
+#include "pipeline/schedule.h"
 
 #include <lilac/tile_loops.h>
 

@@ -1,0 +1,240 @@
+/* The registers and the shared memory that a function needs, estimated from its tensors.
+ *
+ *     %s = product …                  live: sum, %s
+ *     %p = math.exp2 %s               live: sum, %p        in place, since %s ends here
+ *     %t = arith.truncf %p            live: sum, %t
+ *     %n = product of %t … %sum       live: %n
+ *
+ * One backward walk over the operations counts the words of live tensors. These take none:
+ * pointers, indices and masks, which an assembler computes again where they are used; constants
+ * and splats; broadcasts and other shape operations, which are names of their operand; loads
+ * that become copies to shared memory. A value from outside a loop that the loop uses is live in
+ * the whole loop. Both branches of scf.if count as live at the same time. */
+#include "products/block_demand.h"
+
+#include <lilac/tile_loops.h>
+
+typedef struct liveness {
+    const lilac_tile_op *loop; /* in which the most words are searched */
+    bool *live;                /* by value id */
+    uint32_t words, most;
+    bool inside; /* the walk is in the loop */
+} liveness;
+
+uint64_t lilac_engine_bytes(const lilac_tile_type *type) {
+    const uint32_t bits = lilac_tile_element_bits(type);
+    const uint32_t parts = type->layout != NULL ? lilac_layout_part_bits(type->layout) : 0;
+    return ((uint64_t)lilac_tile_element_count(type) * (bits < 8 ? 8 : bits) / 8) >> parts;
+}
+
+uint32_t lilac_engine_words(const lilac_tile_type *type) {
+    if (!lilac_tile_is_tensor(type) || type->layout == NULL || type->layout->in_count == 0) {
+        return 0;
+    }
+    const uint64_t free = lilac_layout_free_bits(type->layout, "register");
+    const uint32_t bits = type->layout->in[0].bits - (uint32_t)__builtin_popcountll(free);
+    return (uint32_t)(((UINT64_C(1) << bits) * lilac_tile_element_bits(type) + 31) / 32);
+}
+
+uint32_t lilac_engine_run_bits(const lilac_tile_type *type) {
+    uint32_t bits = lilac_tile_element_bits(type);
+    const int in = type->layout == NULL ? -1 : lilac_layout_in(type->layout, "register");
+    if (in >= 0) {
+        const uint64_t *columns =
+            type->layout->columns + lilac_layout_in_start(type->layout, (uint32_t)in);
+        for (uint32_t i = 0;
+             i < type->layout->in[in].bits && columns[0] != 0 && columns[i] == columns[0] << i;
+             i++) {
+            bits *= 2;
+        }
+    }
+    return bits;
+}
+
+/* The value whose registers these are. */
+static const lilac_tile_value *source_of(const lilac_tile_value *value) {
+    while (value->op != NULL) {
+        switch (value->op->code) {
+        case LILAC_TILE_OP_TT_BROADCAST:
+        case LILAC_TILE_OP_TT_EXPAND_DIMS:
+        case LILAC_TILE_OP_TT_RESHAPE:
+        case LILAC_TILE_OP_TT_TRANS:
+            value = value->op->operands[0].value;
+            break;
+        default:
+            return value;
+        }
+    }
+    return value;
+}
+
+static bool becomes_copy(const lilac_tile_value *value) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        if (use->op->code != LILAC_TILE_OP_TTG_LOCAL_ALLOC &&
+            use->op->code != LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_product(const lilac_tile_op *op) {
+    return op != NULL &&
+           (op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT);
+}
+
+/* Integers are indices, apart from loaded ones and sums of products. */
+static bool is_data(const lilac_tile_value *value) {
+    const lilac_tile_op *op = value->op;
+    const lilac_tile_type *element = value->type->element;
+    if (element->kind != LILAC_TILE_SCALAR) {
+        return false;
+    }
+    if (op == NULL || op->code == LILAC_TILE_OP_SCF_FOR) {
+        const lilac_tile_op *loop = op != NULL ? op : value->block->parent->parent;
+        for (uint32_t i = 0; loop != NULL && loop->code == LILAC_TILE_OP_SCF_FOR &&
+                             i < lilac_tile_carried_count(loop);
+             i++) {
+            if (value == &loop->results[i] || value == lilac_tile_iteration_argument(loop, i)) {
+                op = lilac_tile_next(loop, i)->op;
+            }
+        }
+    }
+    return lilac_scalar_is_float(element->scalar) || is_product(op) ||
+           (op != NULL && op->code == LILAC_TILE_OP_TT_LOAD);
+}
+
+static bool is_counted(const lilac_tile_value *value) {
+    const lilac_tile_op *op = value->op;
+    if (!lilac_tile_is_tensor(value->type) || !is_data(value)) {
+        return false;
+    }
+    return op == NULL ||
+           (op->code != LILAC_TILE_OP_ARITH_CONSTANT && op->code != LILAC_TILE_OP_TT_SPLAT &&
+            !(op->code == LILAC_TILE_OP_TT_LOAD && becomes_copy(value)));
+}
+
+static void begin(liveness *l, const lilac_tile_value *value) {
+    value = source_of(value);
+    if (is_counted(value) && !l->live[value->id]) {
+        l->live[value->id] = true;
+        l->words += lilac_engine_words(value->type);
+        l->most = max_u32(l->most, l->inside ? l->words : 0);
+    }
+}
+
+static void end(liveness *l, const lilac_tile_value *value) {
+    if (l->live[value->id]) {
+        l->live[value->id] = false;
+        l->words -= lilac_engine_words(value->type);
+    }
+}
+
+typedef struct outer_uses {
+    liveness *l;
+    const lilac_tile_op *loop;
+} outer_uses;
+
+static void begin_outer(void *data, lilac_tile_op *op) {
+    outer_uses *o = data;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_value *value = source_of(op->operands[i].value);
+        if (!lilac_tile_is_inside(value, o->loop)) {
+            begin(o->l, value);
+        }
+    }
+}
+
+static void walk(liveness *l, const lilac_tile_region *region) {
+    for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (const lilac_tile_op *op = block->last; op != NULL; op = op->previous) {
+            for (uint32_t i = 0; i < op->result_count; i++) {
+                end(l, &op->results[i]);
+            }
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                if (lilac_tile_is_loop(op)) {
+                    outer_uses o = {l, op};
+                    lilac_tile_walk(op->regions[r], begin_outer, &o);
+                }
+                l->inside |= op == l->loop;
+                walk(l, op->regions[r]);
+                l->inside &= op != l->loop;
+            }
+            for (uint32_t i = 0; i < op->operand_count; i++) {
+                begin(l, op->operands[i].value);
+            }
+        }
+        for (uint32_t i = 0; i < block->argument_count; i++) {
+            end(l, block->arguments[i]);
+        }
+    }
+}
+
+uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lilac_tile_op *loop) {
+    lilac_arena *arena = lilac_arena_create();
+    liveness l = {.loop = loop, .live = lilac_arena_array(arena, bool, function->value_count + 1)};
+    walk(&l, function->body);
+    lilac_arena_destroy(arena);
+    return l.most;
+}
+
+/* ---- shared memory --------------------------------------------------------------------------- */
+
+/* The buffers that a load has as soon as it is a copy to a ring; 0: it is none. */
+static uint64_t ring_bytes(const lilac_tile_op *load, uint32_t buffers) {
+    const bool ring = load->code == LILAC_TILE_OP_TT_LOAD && lilac_tile_is_in_loop(load) &&
+                      lilac_tile_is_tensor(load->results[0].type) &&
+                      load->results[0].uses != NULL && becomes_copy(&load->results[0]);
+    return ring ? buffers * lilac_engine_bytes(load->results[0].type) : 0;
+}
+
+/* Does a loop use the memory, perhaps through transpositions of it? */
+static bool is_used_in_loop(const lilac_tile_value *memory) {
+    for (const lilac_tile_use *use = memory->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *op = use->op;
+        if (op->code == LILAC_TILE_OP_TTG_MEMDESC_TRANS ? is_used_in_loop(&op->results[0])
+                                                        : lilac_tile_is_in_loop(op)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t lilac_engine_ring_bytes(const lilac_tile_op *op, uint32_t buffers) {
+    if (op->code != LILAC_TILE_OP_TTG_LOCAL_ALLOC) {
+        return ring_bytes(op, buffers);
+    }
+    const lilac_tile_op *source = op->operand_count > 0 ? op->operands[0].value->op : NULL;
+    const bool ring = source != NULL && ring_bytes(source, 1) > 0;
+    return !ring && is_used_in_loop(&op->results[0]) ? lilac_engine_bytes(op->results[0].type) : 0;
+}
+
+typedef struct byte_count {
+    uint64_t bytes;
+    uint32_t buffers;
+} byte_count;
+
+static void add_bytes(void *data, lilac_tile_op *op) {
+    byte_count *c = data;
+    c->bytes += lilac_engine_ring_bytes(op, c->buffers);
+}
+
+lilac_block_demand lilac_engine_block_demand(const lilac_tile_function *function,
+                                             const lilac_tile_op *loop,
+                                             const lilac_target *target) {
+    byte_count c = {.buffers = target->num_stages};
+    lilac_tile_walk(function->body, add_bytes, &c);
+    return (lilac_block_demand){.warps = target->num_warps,
+                                .registers = lilac_engine_live_words(function, loop) +
+                                             LILAC_ENGINE_OTHER_REGISTERS,
+                                .shared_bytes = c.bytes};
+}
+
+/* ---- overlaps -------------------------------------------------------------------------------- */
+
+bool lilac_engine_overlap_pays(const lilac_arch *arch, const lilac_block_demand *before,
+                               const lilac_block_demand *after) {
+    const uint32_t blocks = lilac_resident_blocks(arch, after);
+    return after->registers <= LILAC_MOST_REGISTERS &&
+           (blocks > 1 || lilac_resident_blocks(arch, before) <= 1);
+}

@@ -1,0 +1,239 @@
+/* overlap_products: a product that the program does not use yet stays in flight.
+ *
+ *     %d = ttng.warp_group_dot %a, %b, %c           %d = ttng.warp_group_dot %a, %b, %c {isAsync}
+ *     other operations                       →      other operations
+ *     a use of %d                                   %w = ttng.warp_group_dot_wait %d {pendings = 0}
+ *                                                   a use of %w
+ *
+ * Products complete in order, so a wait for one counts the later ones that may stay. At the end of
+ * its block no product is in flight. A store to memory, or the end of an operand's memory, waits
+ * for all. A copy that pipeline_loops started writes buffers that no product of the iteration
+ * reads, unless it starts last (lilac.last).
+ *
+ * A loop whose schedule has products=wait keeps its waits.
+ *
+ * A fence that another one follows, before any product, orders nothing that the later one does not.
+ * Behind a fence and before the next store is a barrier of the block, so it is removed. */
+#include "internal.h"
+#include "pipeline/schedule.h"
+
+#include <lilac/tile_loops.h>
+
+enum { MOST_FLYING = 7 };
+
+typedef struct overlap {
+    lilac_tile_module *module;
+    lilac_tile_op *flying[MOST_FLYING]; /* in the order of their start */
+    uint32_t count;
+    bool changed;
+} overlap;
+
+static void set_number(const overlap *o, lilac_tile_op *op, const char *name, int64_t value,
+                       bool truth) {
+    const lilac_tile_attribute attribute = {
+        .kind = truth ? LILAC_TILE_ATTR_BOOL : LILAC_TILE_ATTR_INTEGER,
+        .name = lilac_intern_string(o->module->context, name),
+        .type = lilac_tile_scalar(o->module, truth ? LILAC_I1 : LILAC_I32),
+        .integer = value};
+    lilac_tile_set_attribute(o->module, &op->attributes, &attribute);
+}
+
+/* Waits, before `place`, for the first `count` products in flight. A product that nothing separates
+ * from its wait stays as it was. */
+static void wait_for(overlap *o, uint32_t count, lilac_tile_op *place) {
+    lilac_tile_value *values[MOST_FLYING];
+    const lilac_tile_type *types[MOST_FLYING];
+    if (count == 0) {
+        return;
+    }
+    if (o->count == 1 && o->flying[0]->next == place) {
+        o->count = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < o->count; i++) {
+        set_number(o, o->flying[i], "isAsync", 1, true);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = &o->flying[i]->results[0];
+        types[i] = values[i]->type;
+    }
+    lilac_tile_op *wait =
+        lilac_tile_op_create(o->module, LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT, count, values,
+                             count, types, 0, o->flying[0]->location);
+    wait->position = o->flying[0]->position;
+    set_number(o, wait, "pendings", o->count - count, false);
+    for (uint32_t i = 0; i < count; i++) {
+        lilac_tile_replace_uses(values[i], &wait->results[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) { /* the wait's own operands again */
+        lilac_tile_set_operand(wait, i, values[i]);
+    }
+    lilac_tile_insert_before(place, wait);
+    for (uint32_t i = count; i < o->count; i++) {
+        o->flying[i - count] = o->flying[i];
+    }
+    o->count -= count;
+    o->changed = true;
+}
+
+static bool uses(const lilac_tile_op *op, const lilac_tile_value *value) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *user = use->op;
+        while (user != NULL && user->parent != op->parent) {
+            user = user->parent->parent->parent;
+        }
+        if (user == op) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_pure(const lilac_tile_op *op) {
+    return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+}
+
+/* A conditional of one value for another (skip_masks)? */
+static bool is_pure_branch(const lilac_tile_op *op) {
+    bool pure = op->code == LILAC_TILE_OP_SCF_IF;
+    for (uint32_t r = 0; pure && r < op->region_count; r++) {
+        for (const lilac_tile_op *inner = op->regions[r]->first->first; pure && inner->next != NULL;
+             inner = inner->next) {
+            pure = is_pure(inner) && inner->region_count == 0;
+        }
+    }
+    return pure;
+}
+
+/* May a product stay in flight over the operation? Not over stores to memory, waits and loops. */
+static bool is_independent(const lilac_tile_op *op) {
+    switch (op->code) {
+    case LILAC_TILE_OP_TTNG_BARRIER_EXPECT:
+    case LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL:
+        return lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) != 0;
+    case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
+        return lilac_tile_find_integer(&op->attributes, "lilac.last", 0) == 0;
+    case LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP:
+    case LILAC_TILE_OP_TTG_LOCAL_LOAD:
+    case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT:
+    case LILAC_TILE_OP_TT_LOAD:
+        return true;
+    default:
+        return is_pure(op) || (op->region_count == 2 && is_pure_branch(op));
+    }
+}
+
+static bool stays_in_flight(const lilac_tile_op *product) {
+    return lilac_tile_find_integer(&product->attributes, "lilac.in_flight", 0) != 0;
+}
+
+static void visit_block(overlap *o, lilac_tile_block *block) {
+    o->count = 0;
+    for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
+        next = op->next;
+        uint32_t count = is_independent(op) ? 0 : o->count;
+        if (next == NULL) { /* products that delay_products leaves in flight over the back edge */
+            while (count > 0 && stays_in_flight(o->flying[count - 1])) {
+                set_number(o, o->flying[--count], "isAsync", 1, true);
+            }
+        }
+        for (uint32_t i = o->count; next != NULL && i > count; i--) {
+            if (uses(op, &o->flying[i - 1]->results[0])) {
+                count = i;
+                break;
+            }
+        }
+        wait_for(o, count, op);
+        if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+            if (o->count == MOST_FLYING) {
+                wait_for(o, 1, op);
+            }
+            o->flying[o->count++] = op;
+        }
+    }
+}
+
+static bool is_eligible(const lilac_tile_block *block) {
+    bool found = false, waits = false, delayed = false;
+    for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+        if (lilac_tile_find_integer(&op->attributes, "isAsync", 0) != 0) {
+            return false;
+        }
+        waits |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT_WAIT;
+        found |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
+        delayed |= stays_in_flight(op);
+    }
+    return found && (!waits || delayed);
+}
+
+/* Does the schedule of a loop say that it waits for each product where it is issued? */
+static bool waits(const lilac_tile_op *loop) {
+    lilac_schedule record;
+    return loop != NULL && lilac_schedule_of(&record, loop) &&
+           record.has[LILAC_SCHEDULE_PRODUCTS] &&
+           record.values[LILAC_SCHEDULE_PRODUCTS] == LILAC_PRODUCTS_WAIT;
+}
+
+static void visit_region(overlap *o, lilac_tile_region *region) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                visit_region(o, op->regions[r]);
+            }
+        }
+        if (is_eligible(block) && !waits(region->parent)) {
+            visit_block(o, block);
+        }
+    }
+}
+
+/* ---- fences ----------------------------------------------------------------------------- */
+
+/* May the operation be between two fences of which the second one is enough? It reads nothing by
+ * the async proxy and passes nothing on to other programs. */
+static bool is_ordinary(const lilac_tile_op *op) {
+    const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
+    return (op->region_count == 0 && (traits & LILAC_TILE_PURE) != 0) ||
+           op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC || op->code == LILAC_TILE_OP_TTG_LOCAL_STORE ||
+           op->code == LILAC_TILE_OP_TTG_LOCAL_LOAD || op->code == LILAC_TILE_OP_TT_LOAD;
+}
+
+static bool has_cluster(const lilac_tile_op *fence) {
+    return lilac_tile_find_integer(&fence->attributes, "bCluster", 0) != 0;
+}
+
+static void merge_fences(overlap *o, lilac_tile_region *region) {
+    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        lilac_tile_op *fence = NULL;
+        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                merge_fences(o, op->regions[r]);
+            }
+            if (op->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED) {
+                if (fence != NULL && has_cluster(fence) == has_cluster(op)) {
+                    lilac_tile_remove(fence);
+                    o->changed = true;
+                }
+                fence = op;
+            } else if (!is_ordinary(op)) {
+                fence = NULL;
+            }
+        }
+    }
+}
+
+bool lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target *target,
+                                   bool *changed) {
+    overlap o = {.module = module};
+    (void)target;
+    for (lilac_tile_function *function = module->functions; function != NULL;
+         function = function->next) {
+        if (function->body != NULL) {
+            visit_region(&o, function->body);
+            merge_fences(&o, function->body);
+            lilac_tile_number(function);
+        }
+    }
+    *changed = o.changed;
+    return true;
+}
