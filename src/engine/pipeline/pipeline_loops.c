@@ -19,7 +19,7 @@
  * stay in flight over the back edge; pipeline/rings.c rewrites.
  *
  * One barrier of the block an iteration orders everything: the lowering puts one behind the wait for
- * the copies, before the next copies start (src/simt/opt_barriers.c removes the others). A copy for
+ * the copies, before the next copies start (src/simt/passes/opt_barriers.c removes the others). A copy for
  * iteration i + D overwrites the buffer that iteration i + D − B read. All warps have completed these
  * reads before the barrier of iteration i: D + 1 buffers suffice, and D + 2 for products in flight,
  * whose reads complete one iteration later.

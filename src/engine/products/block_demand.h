@@ -25,7 +25,7 @@
 #include <lilac/occupancy.h>
 
 /* Registers of a thread for addresses, counters and temporary values: the number that a block needs
- * where occupancy (src/simt/opt_occupancy.c) asks for a second one, and the number that ptxas takes
+ * where occupancy (src/simt/scheduling/opt_occupancy.c) asks for a second one, and the number that ptxas takes
  * where nothing limits it, on the products of the benchmark (15 to 30, and 30 to 60). */
 enum { LILAC_ENGINE_OTHER_REGISTERS = 28, LILAC_ENGINE_FREE_REGISTERS = 56 };
 

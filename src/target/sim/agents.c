@@ -8,7 +8,7 @@
  * and a join order no accesses. At a named barrier every arrival releases the clock of its warp, and a warp that
  * waits acquires all of them when the last arrival comes. Registers are a number for each block: a
  * decrease adds to it, an increase waits until there are enough. */
-#include "access.h"
+#include "memory/access.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
  *
  * An agent is a block, or one warp program of a block. A turn executes an agent (control.c) until
  * it waits or ends, or until its turn in a loop is over. */
-#include "multiply.h"
+#include "lanes/multiply.h"
 #include "steps.h"
-#include "wgmma.h"
+#include "async/wgmma.h"
 
 #include <string.h>
 

@@ -9,12 +9,12 @@
 #ifndef LILAC_SIM_BLOCK_H
 #define LILAC_SIM_BLOCK_H
 
-#include "bulk.h"
-#include "copies.h"
-#include "mbarriers.h"
-#include "poison.h"
-#include "races.h"
-#include "shared.h"
+#include "async/bulk.h"
+#include "async/copies.h"
+#include "async/mbarriers.h"
+#include "checks/poison.h"
+#include "checks/races.h"
+#include "memory/shared.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

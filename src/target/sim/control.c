@@ -3,10 +3,10 @@
  * Control flow is uniform over the threads of an agent. The agent therefore has one position and no
  * mask; where a condition or a bound may differ between threads, its values are compared, and a
  * difference is a trap. */
-#include "multiply.h"
-#include "profile.h"
+#include "lanes/multiply.h"
+#include "counters/profile.h"
 #include "steps.h"
-#include "wgmma.h"
+#include "async/wgmma.h"
 
 /* ---- conditions and loops --------------------------------------------------------------- */
 

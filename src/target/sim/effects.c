@@ -2,7 +2,7 @@
  *
  * A worker appends the text of its clusters to one buffer and records the range of each cluster.
  * launch.c concatenates the ranges of all workers in the order of the clusters. */
-#include "access.h"
+#include "memory/access.h"
 
 #include <string.h>
 

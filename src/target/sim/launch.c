@@ -4,7 +4,7 @@
  * in ascending order, so a worker's first findings are enough to know the launch's first; and when
  * a cluster traps, every one before it is still run, so that the first one to trap is the same each
  * time. */
-#include "profile.h"
+#include "counters/profile.h"
 #include "report.h"
 #include "schedule.h"
 

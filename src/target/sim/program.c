@@ -2,7 +2,7 @@
  * operation (decode/decoder.h).
  */
 #include "decode/decoder.h"
-#include "shared.h"
+#include "memory/shared.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #ifndef LILAC_SIM_PROGRAM_H
 #define LILAC_SIM_PROGRAM_H
 
-#include "lanes.h"
+#include "lanes/lanes.h"
 
 #include <lilac/sim.h>
 #include <lilac/simt_matrix.h>

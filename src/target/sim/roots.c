@@ -4,7 +4,7 @@
  * result has the roots of its operands, and so have values that loops and branches pass on or that
  * lanes exchange; what is loaded from shared memory has the roots of all that is stored there; an
  * integer of 64 bits loaded from global memory may be any pointer. */
-#include "races.h"
+#include "checks/races.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* The steps of one agent, without control flow: each acts for all threads of the agent, and either
  * completes or traps. */
 #include "steps.h"
-#include "multiply.h"
-#include "wgmma.h"
+#include "lanes/multiply.h"
+#include "async/wgmma.h"
 
 #include <string.h>
 

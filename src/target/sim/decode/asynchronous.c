@@ -1,8 +1,8 @@
 /* Decoding of asynchronous operations: cp.async, bulk and tensor copies, mbarriers, and the matrix
  * instructions. */
-#include "bulk.h"
+#include "async/bulk.h"
 #include "decoder.h"
-#include "multiply.h"
+#include "lanes/multiply.h"
 
 static void set_registers(lilac_sim_decoder *d, const lilac_simt_instruction *i,
                           lilac_simt_group group, uint32_t *registers) {
@@ -101,7 +101,8 @@ void lilac_sim_decode_bulk(lilac_sim_decoder *d, const lilac_simt_instruction *i
 }
 
 /* Operations on tensor maps in scratch memory. */
-void lilac_sim_decode_made_map(lilac_sim_decoder *d, const lilac_simt_instruction *i, uint8_t kind) {
+void lilac_sim_decode_made_map(lilac_sim_decoder *d, const lilac_simt_instruction *i,
+                               uint8_t kind) {
     lilac_sim_step *step = lilac_sim_add_issued_step(d, kind, i);
     d->program->proxies = true;
     if (i->code == LILAC_SIMT_OP_TENSOR_MAP_ACQUIRE) {

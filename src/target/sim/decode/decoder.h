@@ -127,9 +127,9 @@ lilac_sim_decode lilac_sim_decode_access; /* a load or a store, matrix accesses 
 lilac_sim_decode lilac_sim_decode_atomic;
 lilac_sim_decode lilac_sim_decode_print;
 
-lilac_sim_decode lilac_sim_decode_copy; /* cp.async */
+lilac_sim_decode lilac_sim_decode_copy;     /* cp.async */
 lilac_sim_decode lilac_sim_decode_made_map; /* tensor_map.set, publish, acquire */
-lilac_sim_decode lilac_sim_decode_bulk; /* a bulk or tensor copy */
+lilac_sim_decode lilac_sim_decode_bulk;     /* a bulk or tensor copy */
 lilac_sim_decode lilac_sim_decode_mbarrier;
 lilac_sim_decode lilac_sim_decode_matrix; /* mma, wgmma */
 lilac_sim_decode lilac_sim_decode_wgmma;  /* wgmma.fence, wgmma.commit, wgmma.wait */
