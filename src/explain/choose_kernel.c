@@ -4,7 +4,8 @@
  *
  *     a launch is described, and all integers that the maps need are given
  *         all maps are possible       this kernel; `maps` has the sizes and strides
- *         one is not                  the kernel compiled without launch_maps
+ *         one is not, or few iterations for few programs are faster without
+ *                                     the kernel compiled without launch_maps
  *     else                            this kernel; the maps are not known */
 #include "internal.h"
 
@@ -80,7 +81,9 @@ bool explain_make_maps(lilac_explanation *e) {
         return true;
     }
     const int64_t *values = values_of(e);
-    bool good = lilac_launch_conditions_check(NULL, &recipes.conditions, grid, values, NULL);
+    bool good = lilac_launch_conditions_check(NULL, &recipes.conditions, grid, values, NULL) &&
+                (!sum_is_known(e, &recipes.least.iterations) ||
+                 lilac_launch_maps_pay(&recipes.least, EXPLAIN_MULTIPROCESSORS, grid, values));
     for (uint32_t i = 0; i < recipes.count && good; i++) {
         lilac_tensor_map map;
         if (map_is_known(e, &recipes.maps[i])) {

@@ -261,8 +261,8 @@ static void put_title(lilac_text *out, const lilac_explanation *e, uint32_t file
     lilac_text_printf(out, "%s: %s for %s, %u warps, %u stages\n", e->files[file].name,
                       e->function->name, t->arch->name, t->num_warps, t->num_stages);
     if (e->without_maps) {
-        lilac_text_puts(out,
-                        "without tensor maps of the launcher, which this launch does not permit\n");
+        lilac_text_puts(out, "without tensor maps of the launcher, which this launch does not "
+                             "permit or would be slower with\n");
     }
 }
 

@@ -221,7 +221,13 @@ class LaunchMaps(ExplainTest):
         self.assertEqual(sectors, [])
         self.assertTrue(facts["budget"]["registers_estimated"])
         out = self.lilac(self.kernel("matmul_f16"), *self.words(256, 1024 + 4)).stdout
-        self.assertIn("\nwithout tensor maps of the launcher, which this launch does not permit\n", out)
+        self.assertIn("\nwithout tensor maps of the launcher, which this launch does not permit or would be slower with\n", out)
+
+    def test_few_iterations(self):
+        """The launcher starts the plain kernel for two programs of 4 iterations, not for 1024 programs or 32 iterations."""
+        for k, grid, maps in ((128, "2", False), (128, "1024", True), (1024, "2", True)):
+            facts = self.json("matmul_tf32", "--num-warps", "8", "--launch-maps", "--grid", grid, "--arg", f"K={k}")
+            self.assertEqual(facts["launch_maps"], maps)
 
     def test_what_is_not_known_excludes_no_maps(self):
         for words in ((), ("--grid", "2"), ("--grid", "2", "--arg", "M=256")):
