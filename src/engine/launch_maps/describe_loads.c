@@ -32,6 +32,7 @@
  * maps (few_iterations.c). */
 #include "descriptors/boxes.h"
 #include "descriptors/descriptors.h"
+#include "launch_maps/change_kernels.h"
 #include "launch_maps/few_iterations.h"
 #include "launch_maps/unused_rows.h"
 #include "launch_maps/write_launch_maps.h"
@@ -458,18 +459,9 @@ static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
 
 bool lilac_engine_describe_loads(lilac_tile_module *module, const lilac_target *target,
                                  bool *changed) {
-    *changed = false;
-    if (!target->launch_maps || target->num_ctas != 1 || target->num_stages < 2 ||
-        !lilac_arch_has(target->arch, LILAC_HAS_TMA) ||
-        !lilac_arch_has(target->arch, LILAC_HAS_WGMMA)) {
-        return true;
-    }
-    lilac_arena *arena = lilac_arena_create();
-    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
-        if (f->body != NULL && f->is_public && f->body->first->next == NULL) {
-            *changed |= describe_function(module, f, target, arena);
-        }
-    }
-    lilac_arena_destroy(arena);
+    *changed = target->launch_maps && target->num_ctas == 1 && target->num_stages > 1 &&
+               lilac_arch_has(target->arch, LILAC_HAS_TMA) &&
+               lilac_arch_has(target->arch, LILAC_HAS_WGMMA) &&
+               lilac_change_kernels(module, target, describe_function);
     return true;
 }

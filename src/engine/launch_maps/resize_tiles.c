@@ -47,6 +47,7 @@
  *     tf32 NN, 256 × 128, in registers                 396         375         1437 */
 #include "emit.h"
 #include "facts/affine.h"
+#include "launch_maps/change_kernels.h"
 #include "launch_maps/write_launch_maps.h"
 #include "products/dot_operands.h"
 
@@ -414,17 +415,19 @@ static void look_at(void *data, lilac_tile_op *op) {
     }
 }
 
+static bool resize_function(lilac_tile_module *module, lilac_tile_function *f,
+                            const lilac_target *target, lilac_arena *arena) {
+    resizing r = {.module = module, .function = f, .target = target, .arena = arena};
+    if (lilac_tile_find(&f->attributes, "lilac.launch_conditions") != NULL) {
+        lilac_tile_number(f);
+        lilac_tile_walk(f->body, look_at, &r);
+        lilac_tile_number(f);
+    }
+    return r.changed;
+}
+
 bool lilac_engine_resize_tiles(lilac_tile_module *module, const lilac_target *target,
                                bool *changed) {
-    resizing r = {.module = module, .target = target, .arena = lilac_arena_create()};
-    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
-        if (f->body != NULL && lilac_tile_find(&f->attributes, "lilac.launch_conditions") != NULL) {
-            r.function = f;
-            lilac_tile_walk(f->body, look_at, &r);
-            lilac_tile_number(f);
-        }
-    }
-    lilac_arena_destroy(r.arena);
-    *changed = r.changed;
+    *changed = lilac_change_kernels(module, target, resize_function);
     return true;
 }

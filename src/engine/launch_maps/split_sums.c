@@ -25,6 +25,7 @@
  * kernel does not use the number of its program along z. The sum of i32 is the same; sums of f32
  * are added in another order. */
 #include "emit.h"
+#include "launch_maps/change_kernels.h"
 #include "launch_maps/write_launch_maps.h"
 #include "pipeline/schedule.h"
 #include "products/dot_operands.h"
@@ -402,8 +403,10 @@ static void split(const splitting *s) {
     lilac_launch_split_put(s->module, s->function, &s->iterations, s->clocks, s->bytes);
 }
 
-static bool split_function(lilac_tile_module *module, lilac_tile_function *f, lilac_arena *arena) {
+static bool split_function(lilac_tile_module *module, lilac_tile_function *f,
+                           const lilac_target *target, lilac_arena *arena) {
     splitting s = {.module = module, .function = f};
+    (void)target;
     if (lilac_tile_find(&f->attributes, "lilac.launch_conditions") == NULL) {
         return false;
     }
@@ -417,17 +420,8 @@ static bool split_function(lilac_tile_module *module, lilac_tile_function *f, li
 }
 
 bool lilac_engine_split_sums(lilac_tile_module *module, const lilac_target *target, bool *changed) {
-    *changed = false;
-    if (!target->launch_maps || !target->split_sums || target->num_ctas != 1 ||
-        !lilac_arch_has(target->arch, LILAC_HAS_CLUSTERS)) {
-        return true;
-    }
-    lilac_arena *arena = lilac_arena_create();
-    for (lilac_tile_function *f = module->functions; f != NULL; f = f->next) {
-        if (f->body != NULL && f->is_public && f->body->first->next == NULL) {
-            *changed |= split_function(module, f, arena);
-        }
-    }
-    lilac_arena_destroy(arena);
+    *changed = target->launch_maps && target->split_sums && target->num_ctas == 1 &&
+               lilac_arch_has(target->arch, LILAC_HAS_CLUSTERS) &&
+               lilac_change_kernels(module, target, split_function);
     return true;
 }
