@@ -105,6 +105,8 @@ typedef enum form {
     COMPUTED,   /* so are the others, by what the iteration computes */
     PARTS,      /* the others are one of two results, and the other one has another use */
     SHARED,     /* the mask has another use */
+    FACTOR,     /* elements times 2, whose maximum is subtracted: the factor leaves the branch */
+    NEGATIVE,   /* the same times -2: it does not */
     NO_PRODUCT, /* the loop has none */
     FORMS
 } form;
@@ -147,8 +149,11 @@ static void put_case(lilac_text *t, const loop_case *c) {
            "%row2 = arith.addi %row1, %r : tensor<64xi32>\n"
            "%row = tt.expand_dims %row2 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>\n"
            "%n1 = tt.splat %n : i32 -> tensor<1x64xi32>\n"
-           "%n2 = tt.splat %n : i32 -> tensor<64x64xi32>\n"
-           "scf.for %i = %c0 to %tiles step %c1 : i32 {\n"
+           "%n2 = tt.splat %n : i32 -> tensor<64x64xi32>\n");
+    lilac_text_printf(t, "%%factor = arith.constant dense<%s2.0> : tensor<64x64xf32>\n",
+                      c->form == NEGATIVE ? "-" : "");
+    lilac_text_puts(
+        t, "scf.for %i = %c0 to %tiles step %c1 : i32 {\n"
            "%at = arith.muli %i, %tile : i32\n"
            "%k_i = tt.addptr %k_at, %at : !tt.ptr<f16>, i32\n"
            "%ks = tt.splat %k_i : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>\n"
@@ -182,12 +187,25 @@ static void put_case(lilac_text *t, const loop_case *c) {
                                     "tensor<64x64xf32>\n"
            : c->form == EXCHANGED ? "%e0 = arith.select %mask, %low, %s : tensor<64x64xi1>, "
                                     "tensor<64x64xf32>\n"
-                                  : "%e0 = arith.select %mask, %s, %low : tensor<64x64xi1>, "
-                                    "tensor<64x64xf32>\n");
+           : c->form == FACTOR || c->form == NEGATIVE
+               ? "%scaled = arith.mulf %s, %factor : tensor<64x64xf32>\n"
+                 "%e0 = arith.select %mask, %scaled, %low : tensor<64x64xi1>, tensor<64x64xf32>\n"
+               : "%e0 = arith.select %mask, %s, %low : tensor<64x64xi1>, "
+                 "tensor<64x64xf32>\n");
     lilac_text_puts(t, c->form == SHARED
                            ? "%m0 = arith.extui %mask : tensor<64x64xi1> to tensor<64x64xi32>\n"
                              "%m1 = arith.sitofp %m0 : tensor<64x64xi32> to tensor<64x64xf32>\n"
                              "%e = arith.addf %e0, %m1 : tensor<64x64xf32>\n"
+                       : c->form == FACTOR || c->form == NEGATIVE
+                           ? "%h = \"tt.reduce\"(%e0) <{axis = 1 : i32}> ({\n"
+                             "^bb0(%h_a: f32, %h_b: f32):\n"
+                             "%h_c = arith.maxnumf %h_a, %h_b : f32\n"
+                             "tt.reduce.return %h_c : f32\n"
+                             "}) : (tensor<64x64xf32>) -> tensor<64xf32>\n"
+                             "%h0 = tt.expand_dims %h {axis = 1 : i32} : tensor<64xf32> -> "
+                             "tensor<64x1xf32>\n"
+                             "%h1 = tt.broadcast %h0 : tensor<64x1xf32> -> tensor<64x64xf32>\n"
+                             "%e = arith.subf %e0, %h1 : tensor<64x64xf32>\n"
                        : c->form == PARTS ? "%e = arith.addf %e0, %rest : tensor<64x64xf32>\n"
                                           : "%e = arith.addf %e0, %zero : tensor<64x64xf32>\n");
     lilac_text_puts(

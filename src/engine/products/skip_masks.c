@@ -13,6 +13,19 @@
  * changes something in few iterations only, but costs two or three instructions for each element in
  * all of them.
  *
+ * Where the product with a positive number is masked, and what is masked only has its maximum taken and
+ * is added to, the number leaves the branch: 1 for tiles that are masked. What follows is then one fused
+ * multiply-add for each element, as without a mask (scale_extremes), and the same bits:
+ *
+ *     %s = arith.mulf %x, dense<1.44>              %r, %k = scf.if %all {
+ *     %r = arith.select %m, %s, %other               scf.yield %x, 1.44
+ *     %h = tt.reduce(%r) {maxnumf}                 } else {
+ *     %d = arith.subf %r, %h                   →     %t = arith.select %m, %x · 1.44, %other
+ *                                                    scf.yield %t, 1.0
+ *                                                  }
+ *                                                  %h = tt.reduce(%r) {maxnumf} · %k
+ *                                                  %d = arith.subf %r · %k, %h
+ *
  * A mask may be a conjunction of comparisons. Their operands are sums of uniform scalars, ranges
  * and constants of type i32. Their bounds are computed in 64 bits. A sum of 32 bits that wraps is
  * no bound, so the branch is taken only where the bounds are numbers of 32 bits. Only masks in
@@ -20,12 +33,14 @@
  * not those of MOST elements or more: where the branches meet, ptxas keeps the scores and the
  * result in different registers, and there are not twice as many. */
 #include "emit.h"
+#include "simplify/scale_extremes.h"
 
 #include <lilac/tile_loops.h>
 
 #include <string.h>
 
 enum { LEAST = 8, MOST = 128, MOST_TERMS = 8, MOST_DEPTH = 16, MOST_CONDITIONS = 4 };
+enum { ONE = 0x3F800000 }; /* 1.0, as f32 */
 
 /* A sum of scalars and a number between two constants. */
 typedef struct bounds {
@@ -182,10 +197,10 @@ static void move(const skipping *s, lilac_tile_op *op, lilac_tile_op *place) {
     }
 }
 
-static lilac_tile_op *append_yield(const skipping *s, lilac_tile_block *block,
-                                   lilac_tile_value *value, const lilac_tile_op *like) {
-    lilac_tile_op *yield = lilac_tile_op_create(s->module, LILAC_TILE_OP_SCF_YIELD, 1, &value, 0,
-                                                NULL, 0, like->location);
+static lilac_tile_op *append_yield(const skipping *s, lilac_tile_block *block, uint32_t count,
+                                   lilac_tile_value *const *values, const lilac_tile_op *like) {
+    lilac_tile_op *yield = lilac_tile_op_create(s->module, LILAC_TILE_OP_SCF_YIELD, count, values,
+                                                0, NULL, 0, like->location);
     yield->position = like->position;
     lilac_tile_append(block, yield);
     return yield;
@@ -206,23 +221,86 @@ static lilac_tile_value *emit_test(const lilac_emitter *e, const condition *c) {
     return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, both, reaches);
 }
 
+/* The factor of a masked product, which can leave the branch; NULL: there is none. */
+static lilac_tile_op *factor_of(const lilac_tile_op *select, const lilac_tile_value **factor) {
+    lilac_tile_op *product = select->operands[1].value->op;
+    if (product == NULL || product->code != LILAC_TILE_OP_ARITH_MULF ||
+        product->results[0].uses->next != NULL ||
+        lilac_tile_element(product->results[0].type)->scalar != LILAC_F32 ||
+        !lilac_extremes_has_known_uses(&select->results[0])) {
+        return NULL;
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        if (lilac_extremes_positive_number(product->operands[k].value) != 0) {
+            *factor = product->operands[k].value;
+            return product;
+        }
+    }
+    return NULL;
+}
+
+/* The value times the scalar. */
+static lilac_tile_value *emit_scaled(const lilac_emitter *e, lilac_tile_value *value,
+                                     lilac_tile_value *scalar) {
+    return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_MULF, value,
+                             lilac_emit_unary(e, LILAC_TILE_OP_TT_SPLAT, value->type, scalar));
+}
+
+/* The users of what is masked use it times the factor; extremes are taken before. */
+static void scale_uses(const skipping *s, lilac_tile_op *branch, lilac_tile_op *select) {
+    const lilac_emitter behind = {s->module, branch->next};
+    lilac_tile_value *plain = &branch->results[0], *scale = &branch->results[1];
+    lilac_tile_value *scaled = emit_scaled(&behind, plain, scale);
+    for (lilac_tile_use *use = select->results[0].uses, *next; use != NULL; use = next) {
+        next = use->next;
+        lilac_tile_op *user = use->op;
+        if (!lilac_extremes_is_reduction(user)) {
+            lilac_tile_set_operand(user, use->index, scaled);
+            continue;
+        }
+        const lilac_emitter after = {s->module, user->next};
+        lilac_tile_value *extreme = emit_scaled(&after, plain, scale); /* of plain for now */
+        extreme->type = user->results[0].type;
+        extreme->op->operands[1].value->type = extreme->type;
+        lilac_tile_replace_uses(&user->results[0], extreme);
+        lilac_tile_set_operand(extreme->op, 0, &user->results[0]);
+        lilac_tile_set_operand(user, 0, plain);
+    }
+}
+
 static void skip(skipping *s, lilac_tile_op *select, const condition *conditions, uint32_t count) {
     const lilac_emitter e = {.module = s->module, .place = select};
+    const lilac_tile_type *types[2] = {select->results[0].type,
+                                       lilac_tile_scalar(s->module, LILAC_F32)};
+    const lilac_tile_value *factor = NULL;
+    const lilac_tile_op *product = factor_of(select, &factor);
+    const uint32_t results = product != NULL ? 2 : 1;
     lilac_tile_value *all = emit_test(&e, &conditions[0]);
     for (uint32_t i = 1; i < count; i++) {
         all = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_ANDI, all, emit_test(&e, &conditions[i]));
     }
-    const lilac_tile_type *type = select->results[0].type;
-    lilac_tile_op *branch = lilac_tile_op_create(s->module, LILAC_TILE_OP_SCF_IF, 1, &all, 1, &type,
-                                                 2, select->location);
+    lilac_tile_value *kept[2] = {select->operands[1].value}, *masked[2] = {&select->results[0]};
+    if (product != NULL) {
+        const uint64_t bits = lilac_extremes_positive_number(factor);
+        kept[0] = product->operands[product->operands[0].value == factor ? 1 : 0].value;
+        kept[1] =
+            &lilac_engine_make_constant(s->module, select, types[1], (int64_t)bits)->results[0];
+        masked[1] = &lilac_engine_make_constant(s->module, select, types[1], ONE)->results[0];
+    }
+    lilac_tile_op *branch = lilac_tile_op_create(s->module, LILAC_TILE_OP_SCF_IF, 1, &all, results,
+                                                 types, 2, select->location);
     branch->position = select->position;
     branch->results[0].name = select->results[0].name;
     lilac_tile_insert_before(select, branch);
     lilac_tile_block *then = lilac_tile_block_create(s->module, branch->regions[0]);
     lilac_tile_block *otherwise = lilac_tile_block_create(s->module, branch->regions[1]);
-    lilac_tile_replace_uses(&select->results[0], &branch->results[0]);
-    (void)append_yield(s, then, select->operands[1].value, select);
-    lilac_tile_op *yield = append_yield(s, otherwise, &select->results[0], select);
+    if (product != NULL) {
+        scale_uses(s, branch, select);
+    } else {
+        lilac_tile_replace_uses(&select->results[0], &branch->results[0]);
+    }
+    (void)append_yield(s, then, results, kept, select);
+    lilac_tile_op *yield = append_yield(s, otherwise, results, masked, select);
     move(s, select, yield);
     s->changed = true;
 }

@@ -12,7 +12,7 @@
  * In attention, the scores times log2 e are used for the maximum and, less the maximum, for the
  * exponential. Without the first use the product becomes part of a fused multiply-add: one
  * instruction an element less. So the other uses must be additions and subtractions. */
-#include "internal.h"
+#include "simplify/scale_extremes.h"
 
 enum { MOST_USES = 8 };
 
@@ -21,8 +21,7 @@ static bool is_extreme(lilac_tile_opcode code) {
            code == LILAC_TILE_OP_ARITH_MINNUMF || code == LILAC_TILE_OP_ARITH_MINIMUMF;
 }
 
-/* A reduction of one tensor to a tensor by one minimum or maximum. */
-static bool is_reduction(const lilac_tile_op *op) {
+bool lilac_extremes_is_reduction(const lilac_tile_op *op) {
     const lilac_tile_block *block = op->code == LILAC_TILE_OP_TT_REDUCE && op->operand_count == 1 &&
                                             lilac_tile_is_tensor(op->results[0].type)
                                         ? op->regions[0]->first
@@ -35,8 +34,7 @@ static bool is_reduction(const lilac_tile_op *op) {
            block->first->operands[0].value != block->first->operands[1].value;
 }
 
-/* The bits of the positive finite number that each element of a constant is; 0: another value. */
-static uint64_t positive_number(const lilac_tile_value *value) {
+uint64_t lilac_extremes_positive_number(const lilac_tile_value *value) {
     const lilac_tile_attribute *found =
         value->op != NULL && value->op->code == LILAC_TILE_OP_ARITH_CONSTANT
             ? lilac_tile_find(&value->op->attributes, "value")
@@ -65,12 +63,12 @@ static uint64_t positive_number(const lilac_tile_value *value) {
     return bits < infinity ? bits : 0; /* the sign is the highest bit */
 }
 
-/* Are all uses reductions, additions and subtractions? */
-static bool has_known_uses(const lilac_tile_value *value) {
+bool lilac_extremes_has_known_uses(const lilac_tile_value *value) {
     uint32_t count = 0;
     for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
         const bool known = use->op->code == LILAC_TILE_OP_ARITH_ADDF ||
-                           use->op->code == LILAC_TILE_OP_ARITH_SUBF || is_reduction(use->op);
+                           use->op->code == LILAC_TILE_OP_ARITH_SUBF ||
+                           lilac_extremes_is_reduction(use->op);
         if (!known || ++count > MOST_USES) {
             return false;
         }
@@ -79,13 +77,14 @@ static bool has_known_uses(const lilac_tile_value *value) {
 }
 
 static bool visit(lilac_tile_module *module, lilac_tile_op *reduce) {
-    const lilac_tile_op *product = is_reduction(reduce) ? reduce->operands[0].value->op : NULL;
+    const lilac_tile_op *product =
+        lilac_extremes_is_reduction(reduce) ? reduce->operands[0].value->op : NULL;
     if (product == NULL || product->code != LILAC_TILE_OP_ARITH_MULF ||
-        !has_known_uses(&product->results[0])) {
+        !lilac_extremes_has_known_uses(&product->results[0])) {
         return false;
     }
     for (uint32_t k = 0; k < 2; k++) {
-        const uint64_t bits = positive_number(product->operands[k].value);
+        const uint64_t bits = lilac_extremes_positive_number(product->operands[k].value);
         if (bits == 0) {
             continue;
         }
