@@ -266,8 +266,8 @@ static bool reads_zero_behind(resizing *r, uint32_t joined) {
         return false;
     }
     r->end = iterations.numerator;
-    return lilac_sum_add_number(&r->end, 1 - r->length) && ends_with_loop(r, &r->operands[0]) &&
-           ends_with_loop(r, &r->operands[1]);
+    return lilac_sum_add_number(&r->end, 1 - r->length) && lilac_launch_sum_fits(&r->end) &&
+           ends_with_loop(r, &r->operands[0]) && ends_with_loop(r, &r->operands[1]);
 }
 
 static void join(resizing *r) {

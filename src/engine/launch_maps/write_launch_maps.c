@@ -21,7 +21,7 @@
 
 enum { MOST_TERMS = 4, MOST_FACTORS = 3 /* of a sum, as launchers read it */ };
 
-static bool fits(const lilac_sum *sum) {
+bool lilac_launch_sum_fits(const lilac_sum *sum) {
     bool good = sum->count <= MOST_TERMS;
     for (uint32_t i = 0; i < sum->count; i++) {
         good = good && sum->terms[i].count <= MOST_FACTORS;
@@ -30,9 +30,10 @@ static bool fits(const lilac_sum *sum) {
 }
 
 bool lilac_launch_map_fits(const lilac_strided_tile *tile) {
-    bool good = fits(&tile->offset);
+    bool good = lilac_launch_sum_fits(&tile->offset);
     for (uint32_t i = 0; i < tile->rank; i++) {
-        good = good && fits(&tile->sizes[i]) && (i + 1 == tile->rank || fits(&tile->strides[i]));
+        good = good && lilac_launch_sum_fits(&tile->sizes[i]) &&
+               (i + 1 == tile->rank || lilac_launch_sum_fits(&tile->strides[i]));
     }
     return good;
 }
@@ -204,7 +205,7 @@ static bool find_sum(lilac_sum *sum, const lilac_tile_value *value, lilac_arena 
         return false;
     }
     *sum = form.uniform;
-    bool good = fits(sum);
+    bool good = lilac_launch_sum_fits(sum);
     for (uint32_t i = 0; i < sum->count; i++) {
         for (uint32_t k = 0; k < sum->terms[i].count; k++) {
             good = good && lilac_is_parameter(sum->terms[i].values[k]);
@@ -258,7 +259,7 @@ bool lilac_launch_iterations_of(lilac_launch_iterations *iterations, const lilac
            !__builtin_mul_overflow(iterations->divisor, step - 1, &extra) &&
            lilac_sum_add_number(&iterations->numerator, extra) &&
            !__builtin_mul_overflow(iterations->divisor, step, &iterations->divisor) &&
-           iterations->divisor <= INT32_MAX && fits(&iterations->numerator);
+           iterations->divisor <= INT32_MAX && lilac_launch_sum_fits(&iterations->numerator);
 }
 
 static lilac_tile_attribute number_of(lilac_tile_module *module, const char *name, int64_t value) {

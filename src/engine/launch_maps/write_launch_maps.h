@@ -5,7 +5,8 @@
 
 #include "launch_maps/strided_tile.h"
 
-/* Does the form have enough terms and factors for the tile's tensor? */
+/* Does the form have enough terms and factors for the sum; for the tile's tensor? */
+bool lilac_launch_sum_fits(const lilac_sum *sum);
 bool lilac_launch_map_fits(const lilac_strided_tile *tile);
 /* Sets the attribute lilac.launch_map of a parameter. */
 void lilac_launch_map_put(lilac_tile_module *module, lilac_tile_attributes *attributes,
