@@ -124,8 +124,7 @@ typedef struct lilac_launch_map {
     lilac_launch_sum strides[LILAC_TENSOR_RANK - 1]; /* without the last one, which is 1 */
     /* What the sizes are rounded up to: loops read their last tile as a whole; 0 is 1. */
     uint32_t multiples[LILAC_TENSOR_RANK];
-    uint32_t
-        pitch; /* a launch whose strides are no multiples of this many bytes, with one block for
+    uint32_t pitch; /* a launch whose strides are no multiples of this many bytes, with one block for
                        each program, is faster without maps; 0: all are faster with them */
 } lilac_launch_map;
 

@@ -31,10 +31,11 @@
  *
  * Joined: rows of 64 bytes fill half of the lines and of the banks that each copy and each wgmma could
  * have. Iterations are joined up to rows of 128 bytes if a tile's rows are along k, wgmma multiplies, no
- * operand goes through registers, and three of the longer buffers fit as often as blocks are resident (two, or one that has
- * too many registers). num_stages is halved, so that as many bytes are on their way and as many blocks
- * are resident. What the last iteration reads behind the loop's end must be zero in both tiles: the
- * end is the end of the tensors, or there is no such iteration.
+ * operand goes through registers, each iteration's tiles follow those of the one before, and three of
+ * the longer buffers fit as often as blocks are resident (two, or one that has too many registers).
+ * num_stages is halved, so that as many bytes are on their way and as many blocks are resident. What the
+ * last iteration reads behind the loop's end must be zero in both tiles: the end is the end of the
+ * tensors, or there is no such iteration.
  *
  * On an H200, 4096³ in microseconds, by the length of the rows (bench/results/h200_tile_lengths.md):
  *
@@ -49,6 +50,7 @@
 #include "facts/affine.h"
 #include "launch_maps/change_kernels.h"
 #include "launch_maps/write_launch_maps.h"
+#include "products/block_demand.h"
 #include "products/dot_operands.h"
 
 #include <lilac/occupancy.h>
@@ -59,8 +61,7 @@ enum {
     BUFFERS = 4,
     BUFFERS_OF_REGISTERS = 2,
     BUFFERS_OF_JOINED = 3,
-    MOST_ELEMENTS = 32,   /* of a thread, of an operand in registers */
-    OTHER_REGISTERS = 28, /* of a thread, besides the sum */
+    MOST_ELEMENTS = 32, /* of a thread, of an operand in registers */
     WARP = 32,
     RESERVED = 1 << 10 /* bytes of shared memory for mbarriers and alignment */
 };
@@ -215,7 +216,7 @@ static bool is_wgmma(const resizing *r) {
 static bool leaves_registers(const resizing *r) {
     const uint64_t sum = (uint64_t)lilac_tile_element_count(r->product->results[0].type) /
                          (WARP * r->target->num_warps);
-    return sum + OTHER_REGISTERS <=
+    return sum + LILAC_ENGINE_OTHER_REGISTERS <=
            lilac_registers_for_blocks(r->target->arch, r->target->num_warps, 2);
 }
 
@@ -224,14 +225,27 @@ static uint32_t dim_of(const operand *x) {
     return x->load->operands[0].value->type->element->rank - x->load->results[0].type->rank + x->k;
 }
 
-/* Does iteration i begin at i times the length along k? */
+/* A coordinate of the operand's load as a sum; false: it is none. */
+static bool find_coordinate(const resizing *r, const operand *x, uint32_t dim, lilac_sum *sum) {
+    lilac_affine at;
+    const bool found = lilac_affine_of(&at, x->load->operands[1 + dim].value, r->arena) &&
+                       at.base == NULL && lilac_affine_is_uniform(&at);
+    *sum = found ? at.uniform : (lilac_sum){0};
+    return found;
+}
+
+/* Does iteration i begin at i times the length along k, and at the same place along the others? */
 static bool is_consecutive(const resizing *r, const operand *x) {
     const lilac_tile_value *counter = lilac_tile_induction_variable(r->loop);
-    lilac_affine at;
-    return lilac_affine_of(&at, x->load->operands[1 + dim_of(x)].value, r->arena) &&
-           at.base == NULL && lilac_affine_is_uniform(&at) && at.uniform.count == 1 &&
-           at.uniform.terms[0].count == 1 && at.uniform.terms[0].values[0] == counter &&
-           at.uniform.terms[0].factor * r->step == r->length;
+    const uint32_t rank = x->load->operands[0].value->type->element->rank;
+    lilac_sum at;
+    bool good = find_coordinate(r, x, dim_of(x), &at) && at.count == 1 && at.terms[0].count == 1 &&
+                at.terms[0].values[0] == counter && at.terms[0].factor * r->step == r->length;
+    for (uint32_t d = 0; good && d < rank; d++) {
+        good = d == dim_of(x) ||
+               (find_coordinate(r, x, d, &at) && lilac_sum_is_invariant(&at, r->loop));
+    }
+    return good;
 }
 
 static bool has_size(const resizing *r, const operand *x, const lilac_sum *size) {
@@ -247,10 +261,10 @@ static bool is_endless(const resizing *r, const operand *x) {
     return lilac_sum_add_product(&size, &unbounded) && has_size(r, x, &size);
 }
 
-/* Does the operand's load read zero behind the iterations, of which there are ceil(end / length)? A map
- * without an end can have theirs. */
+/* Is the size of the operand's map along k that of ceil(end / length) iterations, so that the load reads
+ * zero behind them? A map that has no end gets theirs. */
 static bool ends_with_loop(const resizing *r, const operand *x) {
-    return is_consecutive(r, x) && (has_size(r, x, &r->end) || is_endless(r, x));
+    return has_size(r, x, &r->end) || is_endless(r, x);
 }
 
 static bool reads_zero_behind(resizing *r, uint32_t joined) {
@@ -274,6 +288,7 @@ static void join(resizing *r) {
     const uint32_t joined = (uint32_t)(ROW / r->row), blocks = leaves_registers(r) ? 2 : 1;
     if (r->row < ROW && r->along_k && r->elements == 0 &&
         BUFFERS_OF_JOINED * r->bytes * joined <= memory_of(r) / blocks && is_wgmma(r) &&
+        is_consecutive(r, &r->operands[0]) && is_consecutive(r, &r->operands[1]) &&
         reads_zero_behind(r, joined)) {
         r->joined = joined;
     }
