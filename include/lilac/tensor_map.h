@@ -124,8 +124,9 @@ typedef struct lilac_launch_map {
     lilac_launch_sum strides[LILAC_TENSOR_RANK - 1]; /* without the last one, which is 1 */
     /* What the sizes are rounded up to: loops read their last tile as a whole; 0 is 1. */
     uint32_t multiples[LILAC_TENSOR_RANK];
-    uint32_t pitch; /* a launch whose strides are no multiples of this many bytes, with one block for
-                       each program, is faster without maps; 0: all are faster with them */
+    /* A launch whose strides are no multiples of this many bytes, with one block for each program, is
+     * faster without maps; 0: all are faster with them. */
+    uint32_t pitch;
 } lilac_launch_map;
 
 typedef struct lilac_launch_conditions {
@@ -196,7 +197,7 @@ LILAC_API LILAC_MUST_USE bool lilac_launch_map_make(lilac_context *context, lila
                                                     const int64_t *values, const char *what);
 /* Are the map's strides such that a launch with one block for each program is faster with it? */
 LILAC_API bool lilac_launch_map_pays(const lilac_launch_map *recipe, const lilac_tensor_map *map);
-/* Conditions and maps, for all maps of a launch: arguments[recipe.parameter] is the number of the map in `maps`.
+/* Conditions and maps of a launch: arguments[recipe.parameter] is the number of the map in `maps`.
  * The arguments are bits, as the simulator and the runtime receive them. */
 LILAC_API LILAC_MUST_USE bool lilac_launch_maps_make(lilac_context *context, lilac_tensor_map *maps,
                                                      const lilac_launch_maps *recipes,

@@ -19,7 +19,7 @@ bool lilac_launch_map_size(lilac_sum *size, const lilac_tile_function *function,
 void lilac_launch_map_set_size(lilac_tile_module *module, const lilac_tile_function *function,
                                uint32_t index, uint32_t dim, const lilac_sum *size,
                                int64_t multiple);
-/* Sets the pitch of that map: launches whose strides are no multiples of this many bytes have no maps. */
+/* Sets the pitch of that map (lilac/tensor_map.h). */
 void lilac_launch_map_set_pitch(lilac_tile_module *module, const lilac_tile_function *function,
                                 uint32_t index, uint32_t pitch);
 /* Sets the attribute lilac.launch_conditions of a function: the most programs along each
