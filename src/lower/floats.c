@@ -191,6 +191,10 @@ bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op) {
             "'%s' on 8-bit floats cannot be lowered; convert its operands to f16, bf16, f32 or f64",
             lilac_tile_op_info_get(op->code)->name);
     }
+    const int64_t factor = lilac_tile_find_integer(&op->attributes, "lilac.often_one", -1);
+    if (factor >= 0 && lilac_lower_operand(l, op, 0)->simt == LILAC_SIMT_F32) {
+        return lilac_lower_rescale(l, op, factor != 0);
+    }
     return lilac_lower_elementwise(l, op, float_rows[op->code].compute);
 }
 

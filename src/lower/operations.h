@@ -18,6 +18,8 @@ bool lilac_lower_integer_product(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_float_op(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_float_magnitude(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_choice(lilac_lowering *l, const lilac_tile_op *op);
+/* rescale.c: a product of f32 whose operand `factor` is 1 in most iterations */
+bool lilac_lower_rescale(lilac_lowering *l, const lilac_tile_op *op, uint32_t factor);
 /* numeric_casts.c: by the row CAST */
 bool lilac_lower_resize(lilac_lowering *l, const lilac_tile_op *op);
 bool lilac_lower_bitcast(lilac_lowering *l, const lilac_tile_op *op);

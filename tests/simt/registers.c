@@ -1,7 +1,7 @@
 /* Registers that instructions update in place, on random loops with a wgmma: values of one register are
  * never live at the same time. Liveness is computed here anew, from the positions of definitions and
  * uses. A wgmma updates its accumulators, a wait its operands, and arithmetic may write the register of an
- * operand that it reads last. */
+ * operand that it reads last. So may an `if` that replaces values by others which its body computes. */
 #include <lilac/simt_matrix.h>
 
 #include "support/test.h"
@@ -16,6 +16,7 @@ typedef struct random_loop {
     uint32_t count;
     lilac_simt_value sums[COUNT]; /* of the last wgmma */
     lilac_simt_instruction *loop;
+    bool branches; /* the sums go through an `if` */
 } random_loop;
 
 static lilac_simt_value pick(random_loop *l) {
@@ -40,6 +41,40 @@ static void add_arithmetic(random_loop *l) {
         break;
     }
     l->pool[l->count++] = made;
+}
+
+/* Values of the sums, or in one case in four others, unless a body replaces them: mostly by values that it
+ * computes. */
+static void add_branch(random_loop *l, lilac_simt_value sums) {
+    lilac_simt_builder *b = &l->r.b;
+    const lilac_simt_type types[COUNT] = {LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F32,
+                                          LILAC_SIMT_F32};
+    lilac_simt_value kept[COUNT], computed[COUNT];
+    const bool own = random_below(&l->random, 4) != 0, second = random_below(&l->random, 2) != 0;
+    for (uint32_t e = 0; e < COUNT; e++) {
+        kept[e] = own ? sums + e : pick(l);
+    }
+    const lilac_simt_value condition = lilac_simt_any_lane(
+        b, lilac_simt_compare_values(b, LILAC_SIMT_UNE, pick(l),
+                                     lilac_simt_constant(b, LILAC_SIMT_F32, 0x3F800000)));
+    lilac_simt_instruction *branch = lilac_simt_if_begin(b, condition, COUNT, types);
+    for (uint32_t side = 0; side < 2; side++) {
+        if ((side != 0) == second) {
+            for (uint32_t e = 0; e < COUNT; e++) {
+                computed[e] =
+                    random_below(&l->random, 16) == 0
+                        ? kept[COUNT - 1 - e]
+                        : lilac_simt_op2(b, LILAC_SIMT_OP_FMUL, LILAC_SIMT_F32, kept[e], pick(l));
+            }
+        }
+        if (side == 0) {
+            lilac_simt_if_else(b, branch, second ? kept : computed);
+        }
+    }
+    const lilac_simt_value first = lilac_simt_if_end(b, branch, second ? computed : kept);
+    for (uint32_t e = 0; e < COUNT; e++) {
+        l->pool[l->count++] = first + e;
+    }
 }
 
 /* A product of the last COUNT values of the pool, or of any. */
@@ -88,7 +123,11 @@ static void build(random_loop *l, uint64_t seed) {
     }
     l->count = COUNT;
     /* often one operation on each sum, in their order */
-    for (uint32_t e = 0; e < COUNT && random_below(&l->random, 8) != 0; e++) {
+    if (random_below(&l->random, 3) == 0) {
+        add_branch(l, waited);
+        l->branches = true;
+    }
+    for (uint32_t e = 0; !l->branches && e < COUNT && random_below(&l->random, 8) != 0; e++) {
         l->pool[l->count++] =
             lilac_simt_op2(b, LILAC_SIMT_OP_FMUL, LILAC_SIMT_F32, waited + e,
                            lilac_simt_constant(b, LILAC_SIMT_F32, 0x40000000 + (e << 20)));
@@ -116,24 +155,57 @@ typedef struct life {
     uint32_t defined, last;                   /* positions in the body */
 } life;
 
+/* Notes the uses in an instruction and in its bodies, all at its position. */
+static void note_uses(life *lives, uint32_t count, const lilac_simt_instruction *i,
+                      uint32_t position) {
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        for (uint32_t n = 0; n < count; n++) {
+            lives[n].last = lives[n].value == i->operands[k] ? position : lives[n].last;
+        }
+    }
+    for (uint32_t k = 0; k < i->body_count; k++) {
+        for (const lilac_simt_instruction *inner = i->bodies[k]->first; inner != NULL;
+             inner = inner->next) {
+            note_uses(lives, count, inner, position);
+        }
+    }
+}
+
 static uint32_t find_lives(life *lives, const lilac_simt_body *body, uint32_t argument_count) {
     uint32_t count = 0, position = 0;
     for (uint32_t k = 0; k < argument_count; k++) {
         lives[count++] = (life){.value = body->argument + k};
     }
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        position++;
-        for (uint32_t k = 0; k < i->operand_count; k++) {
-            for (uint32_t n = 0; n < count; n++) {
-                lives[n].last = lives[n].value == i->operands[k] ? position : lives[n].last;
-            }
-        }
+        note_uses(lives, count, i, ++position);
         for (uint32_t k = 0; k < i->result_count; k++) {
             assert_true(count < 4 * MOST_VALUES);
             lives[count++] = (life){i->result + k, i, position, position};
         }
     }
     return count;
+}
+
+static bool yields(const lilac_simt_body *body, lilac_simt_value value) {
+    bool found = false;
+    for (uint32_t k = 0; k < body->last->operand_count; k++) {
+        found |= body->last->operands[k] == value;
+    }
+    return found;
+}
+
+/* Does one body of an `if` do nothing but keep the operand as result k, while the other one has another
+ * value for it, and does not need the operand for another result? The results are written at the end, one
+ * by one. */
+static bool keeps(const lilac_simt_instruction *branch, uint32_t k, lilac_simt_value operand) {
+    for (uint32_t side = 0; side < 2; side++) {
+        const lilac_simt_body *empty = branch->bodies[side], *full = branch->bodies[1 - side];
+        if (empty->first == empty->last && empty->last->operands[k] == operand &&
+            !yields(full, operand)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* May the instruction write the register of an operand that it reads? */
@@ -148,6 +220,8 @@ static bool updates(const life *later, lilac_simt_value operand) {
     case LILAC_SIMT_OP_FMUL:
     case LILAC_SIMT_OP_FFMA:
         return true;
+    case LILAC_SIMT_OP_IF:
+        return keeps(i, later->value - i->result, operand);
     default: /* more than one instruction of the target */
         return false;
     }
@@ -180,7 +254,7 @@ static void check(const random_loop *l, uint64_t seed, uint32_t *shared, uint32_
 
 static void values_of_one_register_are_never_live_together(void **state) {
     (void)state;
-    uint32_t shared = 0, joined = 0;
+    uint32_t shared = 0, joined[2] = {0, 0}, sums[2] = {0, 0}; /* without and with an `if` */
     const uint32_t loops = scaled(2000);
     for (uint64_t seed = 1; seed <= loops; seed++) {
         static random_loop l;
@@ -188,12 +262,15 @@ static void values_of_one_register_are_never_live_together(void **state) {
         if (!lilac_simt_verify(l.r.module)) {
             fail_with_diagnostics(l.r.context, "the loop is not valid");
         }
-        check(&l, seed, &shared, &joined);
+        check(&l, seed, &shared, &joined[l.branches]);
+        sums[l.branches] += COUNT;
         rig_clear(&l.r);
     }
-    print_message("%u pairs share a register; %u of %u sums are in the register of the argument\n",
-                  shared, joined, COUNT * loops);
-    assert_true(shared > loops && 8 * joined > COUNT * loops);
+    print_message(
+        "%u pairs share a register; %u of %u sums are in the register of the argument, and %u "
+        "of %u behind an if\n",
+        shared, joined[0], sums[0], joined[1], sums[1]);
+    assert_true(shared > loops && 8 * joined[0] > sums[0] && 20 * joined[1] > sums[1]);
 }
 
 int main(void) {

@@ -22,7 +22,9 @@
  *     for … {
  *         %z = tt.load %q             the same tensor
  *     }
- */
+ *
+ * A load behind the program's own store to the same addresses reads what the program has written, for
+ * the last time: it keeps its policy, if no other store follows. */
 #include "layouts/assign.h"
 
 #include <string.h>
@@ -51,23 +53,40 @@ static bool shares_sectors(const assignment *a, const lilac_plan_global *global)
            bytes < (int64_t)a->target->arch->sector_bytes;
 }
 
-/* Does the program store to the addresses of a load? */
-static bool is_stored_to(const lilac_tile_op *load) {
+static bool is_behind(const lilac_tile_op *op, const lilac_tile_op *other) {
+    while (op != NULL && op != other) {
+        op = op->previous;
+    }
+    return op != NULL;
+}
+
+/* The program's stores to the addresses of a load: in front of it in its block, and others. */
+typedef struct own_stores {
+    bool before, after;
+} own_stores;
+
+static own_stores find_stores(const lilac_tile_op *load) {
+    own_stores found = {false, false};
     const lilac_tile_value *pointer = load->operands[0].value;
     for (const lilac_tile_use *use = pointer->uses; use != NULL; use = use->next) {
         if (use->op->code == LILAC_TILE_OP_TT_STORE && use->index == 0) {
-            return true;
+            const bool before = is_behind(load, use->op);
+            found.before |= before;
+            found.after |= !before;
         }
     }
-    return false;
+    return found;
 }
 
 void lilac_keep_cached(const assignment *a) {
     for (uint32_t i = 0; i < a->op_count; i++) {
         const listed_op *listed = &a->ops[i];
         const lilac_tile_attribute *policy = evict_first(listed->op);
-        if (listed->relation->rule == RULE_MEMORY && policy != NULL &&
-            (shares_sectors(a, &listed->anchor->access.global) || is_stored_to(listed->op))) {
+        if (listed->relation->rule != RULE_MEMORY || policy == NULL) {
+            continue;
+        }
+        const own_stores stores = find_stores(listed->op);
+        if (stores.after || (!stores.before && shares_sectors(a, &listed->anchor->access.global))) {
             remove_attribute(&listed->op->attributes, policy);
         }
     }

@@ -299,6 +299,22 @@ static lilac_tile_op *execute(const delay *d, const delayed *p, lilac_tile_value
     return again(d, p->op, 3, operands, place);
 }
 
+/* Is the scale the exponential of a difference from what the loop carries, exp2(%highest - %higher)? It is
+ * 1 wherever the maximum is that of the iteration before. */
+static bool is_often_one(const delay *d, const delayed *p) {
+    const lilac_tile_op *op = p->carried[1]->op;
+    if (op == NULL || (op->code != LILAC_TILE_OP_MATH_EXP2 && op->code != LILAC_TILE_OP_MATH_EXP)) {
+        return false;
+    }
+    const lilac_tile_op *inner = op->operands[0].value->op;
+    if (inner != NULL && inner->code == LILAC_TILE_OP_ARITH_MULF) {
+        inner = inner->operands[0].value->op;
+    }
+    return inner != NULL && inner->code == LILAC_TILE_OP_ARITH_SUBF &&
+           inner->operands[0].value->block == d->loop->regions[0]->first &&
+           inner->operands[0].value->op == NULL;
+}
+
 static void delay_product(const delay *d, lilac_tile_op *op) {
     lilac_tile_op *loop = d->loop;
     const lilac_tile_op *index = index_of(op->operands[1].value);
@@ -328,6 +344,11 @@ static void delay_product(const delay *d, lilac_tile_op *op) {
     lilac_tile_op *now = execute(d, &p, complete, arguments, first, first->next);
     lilac_engine_set_integer(d->module, now, "lilac.ordered", 1);
     lilac_engine_set_integer(d->module, now, "lilac.in_flight", 1);
+    if (is_often_one(d, &p)) {
+        lilac_tile_op *scaled = now->operands[2].value->op;
+        lilac_engine_set_integer(d->module, scaled, "lilac.often_one",
+                                 scaled->operands[0].value == complete ? 1 : 0);
+    }
     lilac_tile_set_next(loop, p.sum, &now->results[0]);
     /* behind it */
     lilac_tile_op *place = behind_loop(d, index->operands[0].value);

@@ -55,6 +55,23 @@ static bool is_movable(const instruction *i) {
            (lilac_simt_has_trait(i->code, LILAC_SIMT_PURE) || i->code == LILAC_SIMT_OP_SHUFFLE);
 }
 
+/* A branch that only chooses between values, such as one around products with 1. */
+static bool is_choice(const instruction *i) {
+    bool pure = i->code == LILAC_SIMT_OP_IF && i->result_count > 0;
+    for (uint32_t k = 0; k < i->body_count && pure; k++) {
+        for (const instruction *inner = i->bodies[k]->first; inner != i->bodies[k]->last;
+             inner = inner->next) {
+            pure &= inner->body_count == 0 && lilac_simt_has_trait(inner->code, LILAC_SIMT_PURE);
+        }
+    }
+    return pure;
+}
+
+/* May it move among the products? */
+static bool is_operand(const instruction *i) {
+    return is_movable(i) || i->code == LILAC_SIMT_OP_VOTE || is_choice(i);
+}
+
 static bool is_of_product(const instruction *i) {
     return i->code == LILAC_SIMT_OP_WGMMA || i->code == LILAC_SIMT_OP_WGMMA_FENCE ||
            i->code == LILAC_SIMT_OP_WGMMA_COMMIT;
@@ -80,7 +97,7 @@ static uint32_t chain_of(staggering *s, uint32_t product, const instruction *wgm
 static bool find_products(staggering *s) {
     s->first = s->wait;
     while (s->first->previous != NULL &&
-           (is_movable(s->first->previous) || is_of_product(s->first->previous))) {
+           (is_operand(s->first->previous) || is_of_product(s->first->previous))) {
         s->first = s->first->previous;
     }
     uint32_t fences = 0, commits = 0;
@@ -96,7 +113,7 @@ static bool find_products(staggering *s) {
             }
             s->last[commits][chain] = i;
             s->clocks[commits][chain] += lilac_wgmma_cycles(i->payload.matrix.n);
-        } else if (!is_movable(i)) {
+        } else if (!is_operand(i)) {
             return false;
         }
     }
@@ -180,6 +197,11 @@ static void need(const staggering *s, const instruction *i, uint32_t slot) {
         uint32_t *known = &s->slot[i->operands[k]];
         if (*known != NONE && *known > slot) {
             set_slots(s, s->kernel->values[i->operands[k]].definition, slot);
+        }
+    }
+    for (uint32_t k = 0; k < i->body_count; k++) {
+        for (const instruction *inner = i->bodies[k]->first; inner != NULL; inner = inner->next) {
+            need(s, inner, slot);
         }
     }
 }

@@ -29,7 +29,8 @@
  * take none: constants, parameters (constant bank), uniform integers (uniform registers), and
  * values that are another name of a value. Seven predicates have registers of their own; further
  * ones are kept in general registers or computed again. A value from outside a loop that the loop
- * uses is live in the whole loop. Both branches of an if count as live at the same time. */
+ * uses is live in the whole loop. Both branches of an if count as live at the same time, unless one only
+ * chooses values. */
 #include "internal.h"
 
 #include <lilac/occupancy.h>
@@ -472,6 +473,22 @@ static void define(counter *c, lilac_simt_value first, uint32_t count) {
     }
 }
 
+static void count_body(counter *c, const lilac_simt_body *body);
+
+/* The bodies from the last to the first; the body of an `if` that only chooses values comes last, so that
+ * they are not live in the other one. */
+static void count_bodies(counter *c, const instruction *i) {
+    for (uint32_t empty = 0; empty < 2; empty++) {
+        for (uint32_t b = i->body_count; b > 0; b--) {
+            const lilac_simt_body *body = i->bodies[b - 1];
+            if ((i->code == LILAC_SIMT_OP_IF && body->first == body->last) == (empty != 0)) {
+                count_body(c, body);
+                define(c, body->argument, body->argument_count);
+            }
+        }
+    }
+}
+
 static void count_body(counter *c, const lilac_simt_body *body) {
     uint32_t begin = c->order_count;
     put_in_order(c, body);
@@ -481,10 +498,7 @@ static void count_body(counter *c, const lilac_simt_body *body) {
         for (const inner_use *u = first_use(&c->outside, i); u; u = next_use(&c->outside, u)) {
             use(c, u->value);
         }
-        for (uint32_t b = i->body_count; b > 0; b--) {
-            count_body(c, i->bodies[b - 1]);
-            define(c, i->bodies[b - 1]->argument, i->bodies[b - 1]->argument_count);
-        }
+        count_bodies(c, i);
         /* A result may use the register of an operand that dies here. */
         for (uint32_t k = 0; k < i->operand_count; k++) {
             use(c, i->operands[k]);

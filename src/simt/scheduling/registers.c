@@ -7,6 +7,7 @@
  *     %2 = fmul %a, %s       the register of %a, if %a is not used behind it and a wgmma leads from %2 to
  *     %3 = wgmma %2, …       the value that becomes %a: a copy at the end of the body would read the
  *     yield %3               accumulators of a wgmma in flight
+ *     %2 = if %c … else %a   likewise, where the other body replaces %a
  *
  * Everything else has a register of its own. */
 #include "internal.h"
@@ -74,6 +75,29 @@ static bool is_single(uint32_t code) {
     }
 }
 
+static bool yields(const analysis *a, const lilac_simt_body *body, lilac_simt_value home) {
+    bool found = false;
+    for (uint32_t k = 0; k < body->last->operand_count; k++) {
+        found |= a->homes[body->last->operands[k]] == home;
+    }
+    return found;
+}
+
+/* Is the result of an `if` what is in this register, unless one body replaces it? The other body must be
+ * empty. The results are written one by one at the end of a body, so this one must not need the register
+ * for another result. */
+static bool keeps(const analysis *a, const lilac_simt_instruction *d, lilac_simt_value result,
+                  lilac_simt_value home) {
+    for (uint32_t side = 0; d->code == LILAC_SIMT_OP_IF && side < 2; side++) {
+        const lilac_simt_body *empty = d->bodies[side], *full = d->bodies[1 - side];
+        if (empty->first == empty->last &&
+            a->homes[empty->last->operands[result - d->result]] == home && !yields(a, full, home)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Notes the uses in an instruction and in its bodies, all with the number of the outermost one. */
 static void note_uses(analysis *a, const lilac_simt_instruction *i, uint32_t number) {
     for (uint32_t k = 0; k < i->operand_count; k++) {
@@ -130,7 +154,8 @@ static void join_carried(analysis *a, const lilac_simt_body *body) {
         const lilac_simt_value home = a->homes[end->operands[k]];
         const lilac_simt_instruction *d = a->kernel->values[home].definition;
         if (is_result_of_wgmma(a, end->operands[k]) && home != carried && d != NULL &&
-            d->parent == body && is_single(d->code) && a->last[carried] <= a->defined[home]) {
+            d->parent == body && a->last[carried] <= a->defined[home] &&
+            (is_single(d->code) || keeps(a, d, home, carried))) {
             move_home(a, body, home, carried);
         }
     }

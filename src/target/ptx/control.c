@@ -226,7 +226,10 @@ static bool is_straight(const lilac_simt_body *body) {
 static void move_results(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
                          const lilac_simt_body *body) {
     for (uint32_t k = 0; k < i->result_count; k++) {
-        move_value(e, i->result + k, lilac_ptx_bits(e, body->last->operands[k]));
+        const lilac_ptx_place *source = &e->places[body->last->operands[k]];
+        if (source->constant || source->home != e->places[i->result + k].home) {
+            move_value(e, i->result + k, lilac_ptx_bits(e, body->last->operands[k]));
+        }
     }
 }
 
