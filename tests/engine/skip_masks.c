@@ -7,7 +7,9 @@
 #include <lilac/driver.h>
 #include <lilac/sim.h>
 
-enum { SIDE = 64, TILE = SIDE * SIDE, MOST_TILES = 4, CASES = 160, SELECTS = TILE / 32 };
+#include <math.h>
+
+enum { SIDE = 64, TILE = SIDE * SIDE, MOST_TILES = 4, CASES = 240, SELECTS = TILE / 32 };
 
 /* The operations on %row, %column (64 × 1, 1 × 64, and 64 × 64 as %rows, %columns) and the scalars %n, %far
  * that make the mask %mask. */
@@ -107,6 +109,7 @@ typedef enum form {
     SHARED,     /* the mask has another use */
     FACTOR,     /* elements times 2, whose maximum is subtracted: the factor leaves the branch */
     NEGATIVE,   /* the same times -2: it does not */
+    SCALAR,     /* the same times a parameter: if it is positive and finite */
     NO_PRODUCT, /* the loop has none */
     FORMS
 } form;
@@ -118,7 +121,12 @@ typedef struct loop_case {
     bool one_warp;      /* a thread has 128 elements of a tile: too many for a branch */
     uint32_t tiles;
     int32_t row0, column0, n;
+    float scale; /* SCALAR */
 } loop_case;
+
+static bool has_factor(form f) {
+    return f == FACTOR || f == NEGATIVE || f == SCALAR;
+}
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
@@ -126,7 +134,7 @@ static void put_case(lilac_text *t, const loop_case *c) {
     lilac_text_puts(
         t, "module {\ntt.func public @k(%q_at: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %k_at: "
            "!tt.ptr<f16> {tt.divisibility = 16 : i32}, %o_at: !tt.ptr<f32> {tt.divisibility = 16 : "
-           "i32}, %row0: i32, %column0: i32, %n: i32, %tiles: i32) {\n"
+           "i32}, %row0: i32, %column0: i32, %n: i32, %tiles: i32, %scale: f32) {\n"
            "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
            "%c64 = arith.constant 64 : i32\n%tile = arith.constant 4096 : i32\n"
            "%zero = arith.constant dense<0.0> : tensor<64x64xf32>\n"
@@ -150,8 +158,10 @@ static void put_case(lilac_text *t, const loop_case *c) {
            "%row = tt.expand_dims %row2 {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>\n"
            "%n1 = tt.splat %n : i32 -> tensor<1x64xi32>\n"
            "%n2 = tt.splat %n : i32 -> tensor<64x64xi32>\n");
-    lilac_text_printf(t, "%%factor = arith.constant dense<%s2.0> : tensor<64x64xf32>\n",
-                      c->form == NEGATIVE ? "-" : "");
+    lilac_text_puts(t, c->form == SCALAR ? "%factor = tt.splat %scale : f32 -> tensor<64x64xf32>\n"
+                       : c->form == NEGATIVE
+                           ? "%factor = arith.constant dense<-2.0> : tensor<64x64xf32>\n"
+                           : "%factor = arith.constant dense<2.0> : tensor<64x64xf32>\n");
     lilac_text_puts(
         t, "scf.for %i = %c0 to %tiles step %c1 : i32 {\n"
            "%at = arith.muli %i, %tile : i32\n"
@@ -187,7 +197,7 @@ static void put_case(lilac_text *t, const loop_case *c) {
                                     "tensor<64x64xf32>\n"
            : c->form == EXCHANGED ? "%e0 = arith.select %mask, %low, %s : tensor<64x64xi1>, "
                                     "tensor<64x64xf32>\n"
-           : c->form == FACTOR || c->form == NEGATIVE
+           : has_factor(c->form)
                ? "%scaled = arith.mulf %s, %factor : tensor<64x64xf32>\n"
                  "%e0 = arith.select %mask, %scaled, %low : tensor<64x64xi1>, tensor<64x64xf32>\n"
                : "%e0 = arith.select %mask, %s, %low : tensor<64x64xi1>, "
@@ -196,7 +206,7 @@ static void put_case(lilac_text *t, const loop_case *c) {
                            ? "%m0 = arith.extui %mask : tensor<64x64xi1> to tensor<64x64xi32>\n"
                              "%m1 = arith.sitofp %m0 : tensor<64x64xi32> to tensor<64x64xf32>\n"
                              "%e = arith.addf %e0, %m1 : tensor<64x64xf32>\n"
-                       : c->form == FACTOR || c->form == NEGATIVE
+                       : has_factor(c->form)
                            ? "%h = \"tt.reduce\"(%e0) <{axis = 1 : i32}> ({\n"
                              "^bb0(%h_a: f32, %h_b: f32):\n"
                              "%h_c = arith.maxnumf %h_a, %h_b : f32\n"
@@ -240,9 +250,9 @@ static int64_t number_of(const loop_case *c, char name, int32_t tile, int32_t ro
     }
 }
 
-/* Is the mask true for the whole tile, and wraps nothing? */
+/* Is the mask true for the whole tile, wraps nothing, and may the factor leave? */
 static bool is_inside(const loop_case *c, int32_t tile) {
-    bool inside = true;
+    bool inside = c->form != SCALAR || (c->scale > 0.0F && c->scale < INFINITY);
     for (uint32_t k = 0; k < c->mask->conditions; k++) {
         for (int32_t i = 0; i < TILE; i++) {
             const int64_t a = number_of(c, c->mask->condition[k].larger, tile, i / SIDE, i % SIDE);
@@ -291,13 +301,15 @@ static uint64_t execute(const loop_case *c, const char *text, bool skip, uint32_
         {.name = "k", .bytes = (uint8_t *)operands[1], .size = sizeof operands[1]},
         {.name = "o", .bytes = (uint8_t *)results[skip], .size = sizeof results[skip]}};
     lilac_sim_place(places, 3);
-    const uint64_t arguments[7] = {places[0].address, places[1].address,    places[2].address,
-                                   (uint32_t)c->row0, (uint32_t)c->column0, (uint32_t)c->n,
-                                   c->tiles};
+    uint32_t scale;
+    memcpy(&scale, &c->scale, sizeof scale);
+    const uint64_t arguments[8] = {
+        places[0].address,    places[1].address, places[2].address, (uint32_t)c->row0,
+        (uint32_t)c->column0, (uint32_t)c->n,    c->tiles,          scale};
     const lilac_sim_launch launch = {.kernel = made.simt->kernels,
                                      .grid = {1, 1, 1},
                                      .arguments = arguments,
-                                     .argument_count = 7,
+                                     .argument_count = 8,
                                      .buffers = places,
                                      .buffer_count = 3,
                                      .threads = 1,
@@ -357,6 +369,8 @@ static int32_t near(lilac_random *random, int32_t place, uint32_t spread) {
 
 static void random_tiles(void **state) {
     (void)state;
+    static const float scales[] = {2.0F, 0.25F, 1.0F,     16.0F, 0x1p-140F,
+                                   0.0F, -0.0F, INFINITY, -2.0F, NAN};
     static const int32_t places[] = {0, 0, 0, 1000, -70, INT32_MAX - 100, INT32_MIN + 100};
     lilac_random random;
     uint32_t inside = 0, tiles = 0;
@@ -370,7 +384,8 @@ static void random_tiles(void **state) {
                              .tiles = (uint32_t)lilac_random_below(&random, MOST_TILES + 1),
                              .row0 = near(&random, place, 400),
                              .column0 = near(&random, place, 400),
-                             .n = near(&random, place, 600)};
+                             .n = near(&random, place, 600),
+                             .scale = scales[lilac_random_below(&random, 10)]};
         inside += try_case(&c);
         tiles += c.tiles;
     }

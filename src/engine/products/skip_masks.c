@@ -14,7 +14,8 @@
  * all of them.
  *
  * Where the product with a positive number is masked, and what is masked only has its maximum taken and
- * is added to, the number leaves the branch: 1 for tiles that are masked. What follows is then one fused
+ * is added to, the number leaves the branch: 1 for tiles that are masked. A scalar of the program may be
+ * anything, so %all then includes that it is positive and finite. What follows is then one fused
  * multiply-add for each element, as without a mask (scale_extremes), and the same bits:
  *
  *     %s = arith.mulf %x, dense<1.44>              %r, %k = scf.if %all {
@@ -40,7 +41,7 @@
 #include <string.h>
 
 enum { LEAST = 8, MOST = 128, MOST_TERMS = 8, MOST_DEPTH = 16, MOST_CONDITIONS = 4 };
-enum { ONE = 0x3F800000 }; /* 1.0, as f32 */
+enum { ONE = 0x3F800000, INFINITY_BITS = 0x7F800000 }; /* of f32 */
 
 /* A sum of scalars and a number between two constants. */
 typedef struct bounds {
@@ -221,22 +222,44 @@ static lilac_tile_value *emit_test(const lilac_emitter *e, const condition *c) {
     return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, both, reaches);
 }
 
-/* The factor of a masked product, which can leave the branch; NULL: there is none. */
-static lilac_tile_op *factor_of(const lilac_tile_op *select, const lilac_tile_value **factor) {
-    lilac_tile_op *product = select->operands[1].value->op;
+/* What is masked: a product with a factor that can leave the branch. */
+typedef struct scaled_tile {
+    lilac_tile_value *plain;  /* without the factor; NULL: it is no such product */
+    uint64_t number;          /* the factor's bits … */
+    lilac_tile_value *scalar; /* … or where it is computed */
+} scaled_tile;
+
+static scaled_tile scaled_of(const lilac_tile_op *select) {
+    const lilac_tile_op *product = select->operands[1].value->op;
     if (product == NULL || product->code != LILAC_TILE_OP_ARITH_MULF ||
         product->results[0].uses->next != NULL ||
         lilac_tile_element(product->results[0].type)->scalar != LILAC_F32 ||
         !lilac_extremes_has_known_uses(&select->results[0])) {
-        return NULL;
+        return (scaled_tile){0};
     }
     for (uint32_t k = 0; k < 2; k++) {
-        if (lilac_extremes_positive_number(product->operands[k].value) != 0) {
-            *factor = product->operands[k].value;
-            return product;
+        lilac_tile_value *factor = product->operands[k].value;
+        const scaled_tile found = {.plain = product->operands[1 - k].value,
+                                   .number = lilac_extremes_positive_number(factor),
+                                   .scalar = factor->op != NULL &&
+                                                     factor->op->code == LILAC_TILE_OP_TT_SPLAT
+                                                 ? factor->op->operands[0].value
+                                                 : NULL};
+        if (found.number != 0 || found.scalar != NULL) {
+            return found;
         }
     }
-    return NULL;
+    return (scaled_tile){0};
+}
+
+/* Is the scalar positive and finite? Its bits are in order then. */
+static lilac_tile_value *emit_is_positive(const lilac_emitter *e, lilac_tile_value *scalar) {
+    const lilac_tile_type *word = lilac_tile_scalar(e->module, LILAC_I32);
+    lilac_tile_value *bits = lilac_emit_unary(e, LILAC_TILE_OP_ARITH_BITCAST, word, scalar);
+    lilac_tile_value *positive = lilac_emit_compare(e, "sgt", bits, lilac_emit_integer(e, word, 0));
+    lilac_tile_value *finite =
+        lilac_emit_compare(e, "slt", bits, lilac_emit_integer(e, word, INFINITY_BITS));
+    return lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ANDI, positive, finite);
 }
 
 /* The value times the scalar. */
@@ -272,20 +295,24 @@ static void skip(skipping *s, lilac_tile_op *select, const condition *conditions
     const lilac_emitter e = {.module = s->module, .place = select};
     const lilac_tile_type *types[2] = {select->results[0].type,
                                        lilac_tile_scalar(s->module, LILAC_F32)};
-    const lilac_tile_value *factor = NULL;
-    const lilac_tile_op *product = factor_of(select, &factor);
-    const uint32_t results = product != NULL ? 2 : 1;
+    const scaled_tile scaled = scaled_of(select);
+    const uint32_t results = scaled.plain != NULL ? 2 : 1;
     lilac_tile_value *all = emit_test(&e, &conditions[0]);
     for (uint32_t i = 1; i < count; i++) {
         all = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_ANDI, all, emit_test(&e, &conditions[i]));
     }
     lilac_tile_value *kept[2] = {select->operands[1].value}, *masked[2] = {&select->results[0]};
-    if (product != NULL) {
-        const uint64_t bits = lilac_extremes_positive_number(factor);
-        kept[0] = product->operands[product->operands[0].value == factor ? 1 : 0].value;
-        kept[1] =
-            &lilac_engine_make_constant(s->module, select, types[1], (int64_t)bits)->results[0];
+    if (scaled.plain != NULL) {
+        kept[0] = scaled.plain;
+        kept[1] = scaled.scalar;
         masked[1] = &lilac_engine_make_constant(s->module, select, types[1], ONE)->results[0];
+    }
+    if (scaled.number != 0) {
+        kept[1] = &lilac_engine_make_constant(s->module, select, types[1], (int64_t)scaled.number)
+                       ->results[0];
+    } else if (scaled.scalar != NULL) {
+        all = lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_ANDI, all,
+                                emit_is_positive(&e, scaled.scalar));
     }
     lilac_tile_op *branch = lilac_tile_op_create(s->module, LILAC_TILE_OP_SCF_IF, 1, &all, results,
                                                  types, 2, select->location);
@@ -294,7 +321,7 @@ static void skip(skipping *s, lilac_tile_op *select, const condition *conditions
     lilac_tile_insert_before(select, branch);
     lilac_tile_block *then = lilac_tile_block_create(s->module, branch->regions[0]);
     lilac_tile_block *otherwise = lilac_tile_block_create(s->module, branch->regions[1]);
-    if (product != NULL) {
+    if (scaled.plain != NULL) {
         scale_uses(s, branch, select);
     } else {
         lilac_tile_replace_uses(&select->results[0], &branch->results[0]);
