@@ -753,6 +753,9 @@ LILAC_API bool lilac_simt_opt_expand_divisions(lilac_simt_kernel *kernel);
 /* Replaces two comparisons of one integer, with zero and with a bound, that `and` or `or` joins, by one
  * unsigned comparison. */
 LILAC_API bool lilac_simt_opt_merge_range_tests(lilac_simt_kernel *kernel);
+/* Converts bytes and nibbles of words to floats by byte permutes and exact sums, two at once where they
+ * are packed. The results are the same bits. */
+LILAC_API bool lilac_simt_opt_convert_bytes(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_cse(lilac_simt_kernel *kernel);
 LILAC_API bool lilac_simt_opt_licm(lilac_simt_kernel *kernel);
 /* Addresses and conditions of asynchronous copies in loops become sums and conjunctions of an

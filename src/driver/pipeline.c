@@ -209,6 +209,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_SIMT,   "narrow_divisions",          NULL,          NULL,                                   lilac_simt_opt_narrow_divisions},
     {LILAC_STAGE_SIMT,   "expand_divisions",          NULL,          NULL,                                   lilac_simt_opt_expand_divisions},
     {LILAC_STAGE_SIMT,   "merge_range_tests",         NULL,          NULL,                                   lilac_simt_opt_merge_range_tests},
+    {LILAC_STAGE_SIMT,   "convert_bytes",             NULL,          NULL,                                   lilac_simt_opt_convert_bytes},
     {LILAC_STAGE_SIMT,   "cse",                       NULL,          NULL,                                   lilac_simt_opt_cse},
     {LILAC_STAGE_SIMT,   "licm",                      NULL,          NULL,                                   lilac_simt_opt_licm},
     {LILAC_STAGE_SIMT,   "tail_masks",                NULL,          NULL,                                   lilac_simt_opt_tail_masks},

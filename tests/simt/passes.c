@@ -872,6 +872,7 @@ static bool all_passes(lilac_simt_kernel *kernel) {
         changed |= lilac_simt_opt_narrow_divisions(kernel);
         changed |= lilac_simt_opt_expand_divisions(kernel);
         changed |= lilac_simt_opt_merge_range_tests(kernel);
+        changed |= lilac_simt_opt_convert_bytes(kernel);
         changed |= lilac_simt_opt_cse(kernel);
         changed |= lilac_simt_opt_licm(kernel);
         changed |= lilac_simt_opt_narrow_floats(kernel);
