@@ -8,7 +8,8 @@
  * Products complete in order, so a wait for one counts the later ones that may stay. At the end of
  * its block no product is in flight. A store to memory, or the end of an operand's memory, waits
  * for all. A copy that pipeline_loops started writes buffers that no product of the iteration
- * reads, unless it starts last (lilac.last).
+ * reads, unless it starts last (lilac.last). So do the tensor copies of a loop whose schedule has
+ * copies=behind: all warps are past the products of the iteration before when the first one starts.
  *
  * A loop whose schedule has products=wait keeps its waits.
  *
@@ -25,6 +26,7 @@ typedef struct overlap {
     lilac_tile_module *module;
     lilac_tile_op *flying[MOST_FLYING]; /* in the order of their start */
     uint32_t count;
+    bool behind; /* the block's tensor copies fill buffers that no product in flight reads */
     bool changed;
 } overlap;
 
@@ -106,11 +108,11 @@ static bool is_pure_branch(const lilac_tile_op *op) {
 }
 
 /* May a product stay in flight over the operation? Not over stores to memory, waits and loops. */
-static bool is_independent(const lilac_tile_op *op) {
+static bool is_independent(const overlap *o, const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_TTNG_BARRIER_EXPECT:
     case LILAC_TILE_OP_TTNG_ASYNC_TMA_COPY_GLOBAL_TO_LOCAL:
-        return lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) != 0;
+        return o->behind || lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) != 0;
     case LILAC_TILE_OP_TTG_ASYNC_COPY_GLOBAL_TO_LOCAL:
         return lilac_tile_find_integer(&op->attributes, "lilac.last", 0) == 0;
     case LILAC_TILE_OP_TTG_ASYNC_COMMIT_GROUP:
@@ -131,7 +133,7 @@ static void visit_block(overlap *o, lilac_tile_block *block) {
     o->count = 0;
     for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
         next = op->next;
-        uint32_t count = is_independent(op) ? 0 : o->count;
+        uint32_t count = is_independent(o, op) ? 0 : o->count;
         if (next == NULL) { /* products that delay_products leaves in flight over the back edge */
             while (count > 0 && stays_in_flight(o->flying[count - 1])) {
                 set_number(o, o->flying[--count], "isAsync", 1, true);
@@ -166,12 +168,11 @@ static bool is_eligible(const lilac_tile_block *block) {
     return found && (!waits || delayed);
 }
 
-/* Does the schedule of a loop say that it waits for each product where it is issued? */
-static bool waits(const lilac_tile_op *loop) {
+/* Does the schedule of a loop have this value of a key? */
+static bool has(const lilac_tile_op *loop, uint32_t key, uint32_t value) {
     lilac_schedule record;
-    return loop != NULL && lilac_schedule_of(&record, loop) &&
-           record.has[LILAC_SCHEDULE_PRODUCTS] &&
-           record.values[LILAC_SCHEDULE_PRODUCTS] == LILAC_PRODUCTS_WAIT;
+    return loop != NULL && lilac_schedule_of(&record, loop) && record.has[key] &&
+           record.values[key] == value;
 }
 
 static void visit_region(overlap *o, lilac_tile_region *region) {
@@ -181,7 +182,9 @@ static void visit_region(overlap *o, lilac_tile_region *region) {
                 visit_region(o, op->regions[r]);
             }
         }
-        if (is_eligible(block) && !waits(region->parent)) {
+        if (is_eligible(block) &&
+            !has(region->parent, LILAC_SCHEDULE_PRODUCTS, LILAC_PRODUCTS_WAIT)) {
+            o->behind = has(region->parent, LILAC_SCHEDULE_COPIES, LILAC_COPIES_BEHIND);
             visit_block(o, block);
         }
     }
