@@ -365,6 +365,57 @@ static void prompt_sums_leave_no_differences(void **state) {
     }
 }
 
+/* Loads that are multiplied behind a branch, or not: one body computes the products, the other chooses the
+ * loads. `first`: the one that computes is the first. */
+static void generate_choice(lilac_text *out, uint32_t count, bool first) {
+    lilac_text_puts(out, "simt.module target \"sm_90a\" {\n"
+                         "kernel @k(%i: i64 ptr align 16, %o: i64 ptr align 16) "
+                         "warps 4 ctas 1 shared 0 {\n"
+                         "%t = thread : i32\n%k = const 256 : i32\n%n = mulwide_u %t, %k : i64\n"
+                         "%p = param 0 : i64\n%r = param 1 : i64\n%in = add %p, %n : i64\n"
+                         "%out = add %r, %n : i64\n%half = const 0.5 : f32\n");
+    for (uint32_t e = 0; e < count; e++) {
+        lilac_text_printf(out, "%%x%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+    }
+    lilac_text_puts(out, "%less = cmp lt %x0, %half : i1\n%any = vote some %less : i1\n");
+    for (uint32_t e = 0; e < count; e++) {
+        lilac_text_printf(out, "%s%%y%u", e > 0 ? ", " : "", e);
+    }
+    lilac_text_puts(out, " = if %any : ");
+    for (uint32_t e = 0; e < count; e++) {
+        lilac_text_puts(out, e > 0 ? ", f32" : "f32");
+    }
+    for (uint32_t side = 0; side < 2; side++) {
+        const bool computes = (side == 0) == first;
+        lilac_text_puts(out, side == 0 ? " {\n" : "} else {\n");
+        for (uint32_t e = 0; e < count && computes; e++) {
+            lilac_text_printf(out, "%%z%u = fmul %%x%u, %%half : f32\n", e, e);
+        }
+        lilac_text_puts(out, "yield ");
+        for (uint32_t e = 0; e < count; e++) {
+            lilac_text_printf(out, "%s%%%c%u", e > 0 ? ", " : "", computes ? 'z' : 'x', e);
+        }
+        lilac_text_puts(out, "\n");
+    }
+    lilac_text_puts(out, "}\n");
+    for (uint32_t e = 0; e < count; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%y%u)\n", 4 * e, e);
+    }
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+/* A product takes the register of the load that it replaces. */
+static void choices_take_no_registers(void **state) {
+    (void)state;
+    for (uint32_t first = 0; first < 2; first++) {
+        lilac_text text = {0};
+        generate_choice(&text, 40, first != 0);
+        loaded l = load(&text);
+        assert_in_range(lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_EARLY), 40, 48);
+        unload(&l);
+    }
+}
+
 /* A loop of one load, `work` products of it and a sum; then a barrier. */
 static void generate_busy(lilac_text *out, uint32_t warps, uint32_t work, uint32_t others) {
     lilac_text_printf(out,
@@ -417,6 +468,7 @@ int main(void) {
                                        cmocka_unit_test(streams_fill_partitions),
                                        cmocka_unit_test(rows_are_loaded_at_once),
                                        cmocka_unit_test(prompt_sums_leave_no_differences),
+                                       cmocka_unit_test(choices_take_no_registers),
                                        cmocka_unit_test(busy_loops_have_most_warps),
                                        cmocka_unit_test(two_blocks_of_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);

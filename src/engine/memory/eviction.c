@@ -23,8 +23,8 @@
  *         %z = tt.load %q             the same tensor
  *     }
  *
- * A load behind the program's own store to the same addresses reads what the program has written, for
- * the last time: it keeps its policy, if no other store follows. */
+ * A load behind the program's own store to the same addresses reads what the program has written. If no
+ * other store follows, nothing is needed again, and the load keeps its policy. */
 #include "layouts/assign.h"
 
 #include <string.h>

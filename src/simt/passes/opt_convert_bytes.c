@@ -17,8 +17,8 @@
  *     low nibble, signed           (w & 0x0F0F0F0F) ^ 0x08080808             8       (x << 4) >> 4
  *     high nibble                  the same of w >> 4                        the same
  *
- * A sum of a nibble and a constant changes the bias. Halves of words stay: a conversion takes its operand from
- * either half of a register, and there are half as many of them in a byte of memory.
+ * A sum of a nibble and a constant changes the bias. Integers of 16 bits keep their conversions, which read
+ * either half of a register without a permute.
  *
  *     %x = s2f %v : f32       →    %m = xor %w, 0x80808080
  *                                  %p = prmt %m, 0x4B000000, 0x7540 + k
@@ -308,7 +308,7 @@ static void subtract_units(converter *c, instruction *i, lilac_simt_value units,
     c->changed = true;
 }
 
-/* An integer of which a mask leaves less than 23 bits. */
+/* An integer that `and` with a constant limits to 23 bits. */
 static void convert_masked(converter *c, instruction *i) {
     const lilac_simt_kernel *kernel = c->b.kernel;
     uint64_t bits;

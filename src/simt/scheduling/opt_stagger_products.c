@@ -14,7 +14,8 @@
  *
  * Tensor cores execute wgmmas in their order. So the work on the first rows (attention: the softmax
  * of 64 rows) starts when a fraction of the first product is complete, and overlaps with the rest
- * of both; and what computes the operands of %o1 overlaps with %s0 and %o0.
+ * of both; and what computes the operands of %o1 overlaps with %s0 and %o0. Branches that only choose
+ * accumulators (products with factors that are often 1) move with the products that need them.
  *
  * The part of the first product that is awaited later is later by the part of the second one that
  * precedes it. Therefore the work on each part must take as long as the products that are issued
