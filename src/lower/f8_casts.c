@@ -63,7 +63,8 @@ lilac_simt_value lilac_lower_f8_unpack(lilac_lowering *l, lilac_scalar scalar,
                                        lilac_simt_value pair) {
     lilac_simt_builder *b = &l->builder;
     lilac_simt_value wide = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I32, pair);
-    const lilac_simt_value selected[3] = {wide, word(l, 0), word(l, 0x1404)};
+    const lilac_simt_value zero = word(l, 0), selector = word(l, 0x1404);
+    const lilac_simt_value selected[3] = {wide, zero, selector};
     lilac_simt_instruction permute = {.code = LILAC_SIMT_OP_PRMT};
     lilac_simt_type type = LILAC_SIMT_I32;
     wide = lilac_simt_build(b, &permute, 3, selected, 1, &type); /* 0, low, 0, high */

@@ -20,7 +20,8 @@ static lilac_simt_value word_op(lilac_simt_builder *b, lilac_simt_opcode code, l
 }
 
 static lilac_simt_value thread_bits_under(lilac_simt_builder *b, uint64_t mask) {
-    return word_op(b, LILAC_SIMT_OP_AND, lilac_simt_thread(b), word_of(b, mask));
+    const lilac_simt_value bits = word_of(b, mask);
+    return word_op(b, LILAC_SIMT_OP_AND, lilac_simt_thread(b), bits);
 }
 
 /* The parity of the thread's bits under the mask: any number other than 0 if odd (predicates), or 0

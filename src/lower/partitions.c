@@ -368,8 +368,9 @@ static void store_captures(lilac_lowering *l, fork *f) {
     const lilac_simt_instruction like = slot_access(f);
     lilac_simt_builder *b = &l->builder;
     lilac_lower_barrier(l);
-    lilac_simt_value first = lilac_simt_compare_values(b, LILAC_SIMT_EQ, lilac_simt_thread(b),
-                                                       lilac_lower_integer(l, LILAC_SIMT_I32, 0));
+    lilac_simt_value zero = lilac_lower_integer(l, LILAC_SIMT_I32, 0);
+    lilac_simt_value first =
+        lilac_simt_compare_values(b, LILAC_SIMT_EQ, lilac_simt_thread(b), zero);
     for (uint32_t i = 0, slot = 0; i < f->op->operand_count; i++) {
         const uint32_t count = values_of(lilac_lower_operand(l, f->op, i), list);
         for (uint32_t k = 0; k < count; k++) {

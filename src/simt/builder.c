@@ -394,9 +394,9 @@ lilac_simt_value lilac_simt_elected_thread(lilac_simt_builder *b) {
     if (lilac_simt_threads(b) <= warp_size(b)) {
         return lane;
     }
+    const lilac_simt_value size = lilac_simt_constant(b, LILAC_SIMT_I32, warp_size(b));
     const lilac_simt_value first_warp =
-        lilac_simt_compare_values(b, LILAC_SIMT_LT, lilac_simt_thread(b),
-                                  lilac_simt_constant(b, LILAC_SIMT_I32, warp_size(b)));
+        lilac_simt_compare_values(b, LILAC_SIMT_LT, lilac_simt_thread(b), size);
     return lilac_simt_op2(b, LILAC_SIMT_OP_AND, type, lane, first_warp);
 }
 

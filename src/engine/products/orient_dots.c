@@ -148,9 +148,12 @@ static void exchange(orientation *o, lilac_tile_op *op) {
     if (carried != UINT32_MAX) {
         transpose_carried(o, loop, carried);
     }
-    lilac_tile_value *values[3] = {trans_before(o, op, op->operands[1].value),
-                                   trans_before(o, op, op->operands[0].value),
-                                   carried != UINT32_MAX ? c : trans_before(o, op, c)};
+    lilac_tile_value *values[3] = {[2] = c};
+    values[0] = trans_before(o, op, op->operands[1].value);
+    values[1] = trans_before(o, op, op->operands[0].value);
+    if (carried == UINT32_MAX) {
+        values[2] = trans_before(o, op, c);
+    }
     lilac_tile_op *product =
         lilac_tile_op_create(o->module, LILAC_TILE_OP_TT_DOT, 3, values, 1, &type, 0, op->location);
     product->position = op->position;

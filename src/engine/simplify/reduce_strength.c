@@ -403,7 +403,9 @@ static lilac_tile_value *scalar_of(advancing *a, lilac_tile_value *value) {
     bool second = op->code == LILAC_TILE_OP_ARITH_ADDI && is_uniform(op->operands[0].value) &&
                   !is_uniform(op->operands[1].value);
     lilac_tile_value *from = op->operands[second].value, *step = op->operands[!second].value;
-    lilac_tile_value *values[2] = {scalar_of(a, from), number_of(a, step)};
+    lilac_tile_value *values[2];
+    values[0] = scalar_of(a, from);
+    values[1] = number_of(a, step);
     lilac_tile_op *made =
         lilac_tile_op_create(a->module, op->code, 2, values, 1, &type, 0, op->location);
     made->position = op->position;

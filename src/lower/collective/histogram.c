@@ -25,7 +25,7 @@ static void clear(lilac_lowering *l, const lilac_plan_histogram *plan, uint32_t 
                   const lilac_simt_instruction *promise) {
     lilac_simt_builder *b = &l->builder;
     uint32_t threads = l->target->arch->warp_size * plan->num_warps, vector = plan->clear_vector;
-    lilac_simt_value zeros[4] = {word(l, 0), word(l, 0), word(l, 0), word(l, 0)};
+    const lilac_simt_value zero = word(l, 0), zeros[4] = {zero, zero, zero, zero};
     lilac_simt_value thread = lilac_simt_thread(b);
     lilac_simt_value inside = 0;
     if (plan->clear_threads < threads) {

@@ -334,8 +334,9 @@ static lilac_simt_value combine_by_swaps(lilac_lowering *l, uint32_t kind, lilac
     lilac_simt_value old = lilac_simt_compare_and_swap(b, expected, sum, at->address, at->offset,
                                                        pending, true, at->modifiers);
     lilac_simt_value differs = lilac_simt_compare_values(b, LILAC_SIMT_NE, old, expected);
-    const lilac_simt_value next[2] = {lilac_lower_select(l, pending, old, expected),
-                                      lilac_lower_both(l, pending, differs)};
+    lilac_simt_value next[2];
+    next[0] = lilac_lower_select(l, pending, old, expected);
+    next[1] = lilac_lower_both(l, pending, differs);
     return lilac_simt_op1(b, LILAC_SIMT_OP_BITCAST, type, lilac_simt_while_end(b, loop, next));
 }
 

@@ -50,12 +50,13 @@ static void open_exchange(exchange *x, lilac_lowering *l, const lilac_lower_valu
     const uint32_t scratch = lilac_lower_scratch(l, bytes);
     x->promise = (lilac_simt_instruction){.shared_begin = scratch, .shared_end = scratch + bytes};
     const lilac_simt_instruction base = {.code = LILAC_SIMT_OP_SHARED_BASE};
-    x->address = lilac_simt_op2(
-        b, LILAC_SIMT_OP_ADD, word,
-        lilac_simt_op2(b, LILAC_SIMT_OP_ADD, word, lilac_simt_build(b, &base, 0, NULL, 1, &word),
-                       lilac_lower_integer(l, word, scratch)),
-        lilac_simt_op2(b, LILAC_SIMT_OP_MUL, word, lilac_simt_thread(b),
-                       lilac_lower_integer(l, word, x->vector * WORD_BYTES)));
+    const lilac_simt_value size = lilac_lower_integer(l, word, x->vector * WORD_BYTES);
+    const lilac_simt_value offset =
+        lilac_simt_op2(b, LILAC_SIMT_OP_MUL, word, lilac_simt_thread(b), size);
+    const lilac_simt_value begin = lilac_lower_integer(l, word, scratch);
+    x->address = lilac_simt_build(b, &base, 0, NULL, 1, &word);
+    x->address = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, word, x->address, begin);
+    x->address = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, word, x->address, offset);
 }
 
 static void store(const exchange *x, const lilac_simt_value *values) {
@@ -125,10 +126,11 @@ static void add_share(const exchange *x, uint32_t blocks) {
         add_vectors(x, begin, share, blocks, active);
         return;
     }
+    const lilac_simt_value step = integer(x, at_once * x->stride);
+    const lilac_simt_value end = integer(x, share * x->stride);
     lilac_simt_value distance;
     lilac_simt_instruction *loop =
-        lilac_simt_loop_begin(b, integer(x, 0), integer(x, share * x->stride),
-                              integer(x, at_once * x->stride), 0, NULL, &distance);
+        lilac_simt_loop_begin(b, integer(x, 0), end, step, 0, NULL, &distance);
     add_vectors(x, lilac_simt_op2(b, LILAC_SIMT_OP_ADD, word, begin, distance), at_once, blocks,
                 active);
     (void)lilac_simt_loop_end(b, loop, NULL);

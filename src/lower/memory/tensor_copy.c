@@ -495,9 +495,9 @@ static bool share_copies(lilac_lowering *l, block_copy *b) {
     for (uint32_t i = 0; i < b->block_bits; i++) {
         own[i] = (b->free_blocks >> i & 1) == 0 ? 1U << i : 0;
     }
+    const lilac_simt_value shift = lilac_lower_linear(builder, 0, NULL, b->block_bits, own);
     b->copy.blocks = lilac_simt_op2(builder, LILAC_SIMT_OP_SHL, LILAC_SIMT_I32,
-                                    lilac_lower_integer(l, LILAC_SIMT_I32, peers),
-                                    lilac_lower_linear(builder, 0, NULL, b->block_bits, own));
+                                    lilac_lower_integer(l, LILAC_SIMT_I32, peers), shift);
     b->like.payload.bulk.multicast = true;
     return true;
 }
@@ -568,8 +568,8 @@ static bool lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     lilac_lower_barrier(l);
-    b.copy.predicate =
-        lilac_lower_both(l, elect(l, NULL), lilac_lower_elect_holder(l, 0, b.free_blocks));
+    const lilac_simt_value holder = lilac_lower_elect_holder(l, 0, b.free_blocks);
+    b.copy.predicate = lilac_lower_both(l, elect(l, NULL), holder);
     put_copies(l, &b);
     lilac_simt_bulk_commit(&l->builder);
     return true;

@@ -121,13 +121,15 @@ static bool find_payload(lilac_lowering *l, const lilac_tile_op *op,
 
 /* True in the first warp. */
 static lilac_simt_value first_warp(lilac_lowering *l) {
+    const lilac_simt_value zero = lilac_lower_integer(l, LILAC_SIMT_I32, 0);
     return lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, lilac_simt_warp(&l->builder),
-                                     lilac_lower_integer(l, LILAC_SIMT_I32, 0));
+                                     zero);
 }
 
 static lilac_simt_value first_thread(lilac_lowering *l) {
+    const lilac_simt_value zero = lilac_lower_integer(l, LILAC_SIMT_I32, 0);
     return lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, lilac_simt_thread(&l->builder),
-                                     lilac_lower_integer(l, LILAC_SIMT_I32, 0));
+                                     zero);
 }
 
 static lilac_simt_value wide_operand(lilac_lowering *l, const lilac_tile_op *op, uint32_t index) {

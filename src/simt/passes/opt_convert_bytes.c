@@ -272,9 +272,10 @@ static lilac_simt_value pair_of(converter *c, lilac_simt_type type, const byte_v
         constant |= (uint32_t)bits << (16 * half);
     }
     const lilac_simt_type packed = f16 ? LILAC_SIMT_F16X2 : LILAC_SIMT_BF16X2;
-    return lilac_simt_op2(&c->b, LILAC_SIMT_OP_FADD, packed,
-                          lilac_simt_op1(&c->b, LILAC_SIMT_OP_BITCAST, packed, pair),
-                          lilac_simt_op1(&c->b, LILAC_SIMT_OP_BITCAST, packed, word(c, constant)));
+    const lilac_simt_value floats = lilac_simt_op1(&c->b, LILAC_SIMT_OP_BITCAST, packed, pair);
+    const lilac_simt_value offset =
+        lilac_simt_op1(&c->b, LILAC_SIMT_OP_BITCAST, packed, word(c, constant));
+    return lilac_simt_op2(&c->b, LILAC_SIMT_OP_FADD, packed, floats, offset);
 }
 
 static void convert_pair(converter *c, instruction *pack) {
@@ -331,8 +332,8 @@ static void convert_single(converter *c, instruction *i) {
         return;
     }
     if (find_converted(c, i, &v)) {
-        subtract_units(c, i, permute(c, numbers_of(c, &v), word(c, F32_UNITS), 0x7540 + v.index),
-                       v.bias);
+        const lilac_simt_value numbers = numbers_of(c, &v), units = word(c, F32_UNITS);
+        subtract_units(c, i, permute(c, numbers, units, 0x7540 + v.index), v.bias);
     } else {
         convert_masked(c, i);
     }
