@@ -79,7 +79,7 @@ typedef struct lilac_pass_statistics {
     uint32_t operations; /* in the IR after it: tile operations or SIMT instructions */
 } lilac_pass_statistics;
 
-#define LILAC_MAX_PASSES 64
+#define LILAC_MAX_PASSES 96
 
 /* The results of one compilation. The tile and SIMT modules are valid until
  * lilac_compilation_clear. */

@@ -739,8 +739,13 @@ LILAC_API bool lilac_simt_opt_fold(lilac_simt_kernel *kernel);
 /* Replaces an operation on two selects of one condition by a select of the operation's result. */
 LILAC_API bool lilac_simt_opt_sink_selects(lilac_simt_kernel *kernel);
 /* Contracts an fmul with one use and the fadd or fsub that uses it to one ffma, unless
- * kernel->no_contraction is set. No other pass changes the bits of a float. */
+ * kernel->no_contraction is set. Beside it only `sigmoids` changes the bits of a float. */
 LILAC_API bool lilac_simt_opt_contract(lilac_simt_kernel *kernel);
+/* Divides by a number that is at least 1, such as 1 + e^x, by a product with a reciprocal, where the program
+ * asks for an approximate quotient in f32; flushes small results of exponentials that are only added to
+ * constants. Last bits may differ, within the errors of div.full.f32. Nothing may be contracted
+ * afterwards. */
+LILAC_API bool lilac_simt_opt_sigmoids(lilac_simt_kernel *kernel);
 /* Computes 64-bit divisions in 32 bits behind a test of their operands in a warp. */
 LILAC_API bool lilac_simt_opt_narrow_divisions(lilac_simt_kernel *kernel);
 /* Operations of f32 between conversions from and to f16 or bf16 become operations of the narrow

@@ -215,6 +215,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_SIMT,   "tail_masks",                NULL,          NULL,                                   lilac_simt_opt_tail_masks},
     {LILAC_STAGE_SIMT,   "fold",                      NULL,          NULL,                                   lilac_simt_opt_fold},
     {LILAC_STAGE_SIMT,   "contract",                  NULL,          NULL,                                   lilac_simt_opt_contract},
+    {LILAC_STAGE_SIMT,   "sigmoids",                  NULL,          NULL,                                   lilac_simt_opt_sigmoids},
     {LILAC_STAGE_SIMT,   "narrow_floats",             NULL,          NULL,                                   lilac_simt_opt_narrow_floats},
     {LILAC_STAGE_SIMT,   "split_addresses",           NULL,          NULL,                                   lilac_simt_opt_split_addresses},
     {LILAC_STAGE_SIMT,   "carry_products",            NULL,          NULL,                                   lilac_simt_opt_carry_products},
