@@ -30,9 +30,7 @@
  * A mask may be a conjunction of comparisons. Their operands are sums of uniform scalars, ranges
  * and constants of type i32. Their bounds are computed in 64 bits. A sum of 32 bits that wraps is
  * no bound, so the branch is taken only where the bounds are numbers of 32 bits. Only masks in
- * loops with products of matrices that have LEAST elements in a thread: elsewhere memory binds. And
- * only where the scores and what the loop carries fit a thread's registers: ptxas keeps more of them in
- * memory with a branch than without. */
+ * loops with products of matrices that have LEAST elements in a thread: elsewhere memory binds. */
 #include "emit.h"
 #include "simplify/scale_extremes.h"
 
@@ -40,7 +38,7 @@
 
 #include <string.h>
 
-enum { LEAST = 8, REGISTERS = 255, MOST_TERMS = 8, MOST_DEPTH = 16, MOST_CONDITIONS = 4 };
+enum { LEAST = 8, MOST_TERMS = 8, MOST_DEPTH = 16, MOST_CONDITIONS = 4 };
 enum { ONE = 0x3F800000, INFINITY_BITS = 0x7F800000 }; /* of f32 */
 
 /* A sum of scalars and a number between two constants. */
@@ -176,20 +174,10 @@ static bool has_product(const lilac_tile_block *body) {
     return found;
 }
 
-/* Elements of a thread; 0 of what is no tensor. */
-static uint32_t elements(const lilac_tile_type *type) {
-    return lilac_tile_is_tensor(type) && type->layout != NULL && type->layout->in_count > 0
-               ? 1U << type->layout->in[0].bits
-               : 0;
-}
-
-/* Is the tensor worth a branch, and are there registers for it and for what the loop carries? */
-static bool is_worthwhile(const lilac_tile_type *type, const lilac_tile_block *loop) {
-    uint32_t carried = 0;
-    for (uint32_t i = 0; i < loop->argument_count; i++) {
-        carried += elements(loop->arguments[i]->type);
-    }
-    return elements(type) >= LEAST && elements(type) + carried < REGISTERS;
+/* Is the tensor worth a branch? */
+static bool is_large(const lilac_tile_type *type) {
+    return lilac_tile_is_tensor(type) && type->layout != NULL && type->layout->in_count > 0 &&
+           1U << type->layout->in[0].bits >= LEAST;
 }
 
 /* ---- rewriting ------------------------------------------------------------------------------- */
@@ -346,9 +334,8 @@ static void visit_select(skipping *s, lilac_tile_op *op) {
     const lilac_tile_value *mask = op->operands[0].value;
     condition conditions[MOST_CONDITIONS];
     uint32_t count = 0;
-    if (mask->op != NULL && mask->op->parent == s->body &&
-        is_worthwhile(op->results[0].type, s->body) && lilac_tile_is_tensor(mask->type) &&
-        add_conditions(conditions, &count, mask, MOST_DEPTH)) {
+    if (mask->op != NULL && mask->op->parent == s->body && is_large(op->results[0].type) &&
+        lilac_tile_is_tensor(mask->type) && add_conditions(conditions, &count, mask, MOST_DEPTH)) {
         skip(s, op, conditions, count);
     }
 }
