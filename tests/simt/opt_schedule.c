@@ -1,7 +1,7 @@
 /* The order of a loop's body: random bodies, written operation by operation over many elements,
  * compute the same after the pass; loads and stores keep their order; and where it says that fewer
  * values are alive, an element's store follows its last operation. The same of straight-line code, in which
- * only computations that depend on no load move. */
+ * only computations that depend on no load move, or loads up to the next write or barrier. */
 #include <lilac/sim.h>
 
 #include "support/run_in_out.h"
@@ -326,11 +326,122 @@ static void chains_left_alone(void **state) {
     }
 }
 
+/* Straight-line code that loads all of many tensors, then adds them up, operation by operation. In the middle of
+ * the loads and of the sums are a store that loads must not pass, a barrier, a shuffle that they may pass, and a
+ * load that must stay. */
+typedef struct sums {
+    uint32_t tensors, elements;
+} sums;
+
+typedef enum obstacle { STORE, BARRIER, SHUFFLE, VOLATILE, OBSTACLES } obstacle;
+
+/* Returns whether it defines a value of that name. */
+static bool put_obstacle(lilac_text *out, obstacle what, const char *name, const char *value) {
+    switch (what) {
+    case STORE:
+        lilac_text_printf(out, "st.global [%%out + 184], (%s)\n", value);
+        return false;
+    case BARRIER:
+        lilac_text_puts(out, "barrier\n");
+        return false;
+    case SHUFFLE:
+        lilac_text_printf(out, "%%%s = shuffle xor %s, %%one : f32\n", name, value);
+        return true;
+    default:
+        lilac_text_printf(out, "%%%s = ld.global [%%in + 8] : f32 {volatile}\n", name);
+        return true;
+    }
+}
+
+static void generate_sums(lilac_text *out, uint64_t seed, const sums *c) {
+    lilac_random random;
+    lilac_random_seed(&random, seed);
+    lilac_text_puts(out, head);
+    bool first = false, second = false;
+    for (uint32_t t = 0; t < c->tensors; t++) {
+        for (uint32_t e = 0; e < c->elements; e++) {
+            lilac_text_printf(out, "%%v%u_%u = ld.global [%%in + %u] : f32\n", t, e,
+                              4 * ((5 * t + e) % MOST));
+        }
+        if (t == c->tensors / 8) {
+            first = put_obstacle(out, (obstacle)lilac_random_below(&random, OBSTACLES), "first",
+                                 "%v0_0");
+        }
+    }
+    for (uint32_t t = 1; t < c->tensors; t++) {
+        static const char *const names[] = {"fadd", "fmul", "fsub", "fmax"};
+        const char *name = names[lilac_random_below(&random, 4)];
+        for (uint32_t e = 0; e < c->elements; e++) {
+            lilac_text_printf(out, "%%s%u_%u = %s %%%s%u_%u, %%v%u_%u : f32\n", t, e, name,
+                              t == 1 ? "v" : "s", t - 1, e, t, e);
+        }
+        if (t == c->tensors / 2) {
+            char value[32];
+            (void)snprintf(value, sizeof value, "%%s%u_1", t);
+            second = put_obstacle(out, (obstacle)lilac_random_below(&random, OBSTACLES), "second",
+                                  value);
+        }
+    }
+    for (uint32_t e = 0; e < c->elements; e++) {
+        lilac_text_printf(out, "st.global [%%out + %u], (%%s%u_%u)\n", 4 * e, c->tensors - 1, e);
+    }
+    lilac_text_puts(out, first ? "st.global [%out + 180], (%first)\n" : "");
+    lilac_text_puts(out, second ? "st.global [%out + 188], (%second)\n" : "");
+    lilac_text_puts(out, "return\n}\n}\n");
+}
+
+/* The number of loads in front of each instruction that they must not pass. */
+static uint32_t loads_before(const lilac_simt_module *module, uint32_t *loads) {
+    uint32_t count = 0, seen = 0;
+    for (const lilac_simt_instruction *i = module->kernels->body->first; i != NULL; i = i->next) {
+        const bool load = i->code == LILAC_SIMT_OP_LD_GLOBAL;
+        if (i->code == LILAC_SIMT_OP_ST_GLOBAL || i->code == LILAC_SIMT_OP_BARRIER) {
+            loads[count++] = seen;
+        }
+        seen += load;
+    }
+    return count;
+}
+
+static bool same_sums(uint64_t seed, const sums *c) {
+    static uint8_t wanted[THREADS * SLOT], got[THREADS * SLOT];
+    uint32_t before[2 * MOST], after[2 * MOST];
+    lilac_text text = {0};
+    generate_sums(&text, seed, c);
+    lilac_context *context = lilac_context_create();
+    lilac_simt_module *module = read_module(context, &text);
+    execute(context, module, seed, wanted);
+    lilac_simt_opt_dce(module->kernels); /* the pass assumes it */
+    const uint32_t count = loads_before(module, before);
+    const bool changed = lilac_simt_opt_schedule(module->kernels);
+    assert_true(lilac_simt_verify(module));
+    assert_int_equal(loads_before(module, after), count);
+    assert_memory_equal(before, after, count * sizeof *before);
+    execute(context, module, seed, got);
+    assert_memory_equal(wanted, got, sizeof wanted);
+    lilac_simt_module_destroy(module);
+    lilac_context_destroy(context);
+    lilac_text_clear(&text);
+    return changed;
+}
+
+static void loads_before_uses(void **state) {
+    (void)state;
+    uint32_t changed = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        const sums many = {.tensors = 24 + (uint32_t)(seed % 9), .elements = 16};
+        const sums few = {.tensors = 15, .elements = 16}; /* 240 words */
+        changed += same_sums(seed, &many);
+        assert_false(same_sums(seed, &few));
+    }
+    assert_true(changed > 30);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_results),      cmocka_unit_test(left_alone),
         cmocka_unit_test(by_element),        cmocka_unit_test(chains_without_loads),
-        cmocka_unit_test(chains_left_alone),
+        cmocka_unit_test(chains_left_alone), cmocka_unit_test(loads_before_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

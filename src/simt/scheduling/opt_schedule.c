@@ -18,7 +18,18 @@
  * other carried values are placed at the end, in order.
  *
  * In all other bodies the lowering chose the order of reductions and exchanges, and an assembler delays loads
- * by itself. There only long computations move that depend on no load and no other effect, such as the random
+ * by itself, within limits. If a body's live words exceed the registers of a thread, its loads of global memory
+ * are placed in front of their first use, together with what only computes their addresses, but not behind a
+ * write of global memory, a barrier or an instruction with bodies:
+ *
+ *     %a = ld   %b = ld   %c = ld              %a = ld   %b = ld   %s = fadd %a, %b
+ *     %s = fadd %a, %b                   →     %c = ld   %t = fadd %s, %c
+ *     %t = fadd %s, %c
+ *
+ * ptxas moves them up again as far as registers allow; in the other direction it gives up, and spills. Bodies
+ * with asynchronous copies or matrix products stay as they are.
+ *
+ * Otherwise only long computations move that depend on no load and no other effect, such as the random
  * numbers of dropout. Their operations are placed where the first result is used:
  *
  *     %p = round %i   %q = round %j            %x = ld   %y = ld
@@ -29,32 +40,37 @@
  * Values that are uniform, such as the seed, do not count as loaded. An instruction with bodies stays behind
  * all instructions that precede it.
  *
- * A body is ordered only if its live words limit the threads of a multiprocessor to less than half and the new
- * order relieves it of an eighth of them or more: elsewhere assemblers generate the same code from both
- * orders. */
+ * A body is ordered only if its live words limit the threads of a multiprocessor to less than half (for loads:
+ * if they exceed the registers of a thread) and the new order relieves it of an eighth of them or more: elsewhere
+ * assemblers generate the same code from both orders. */
 #include "internal.h"
+
+#include <lilac/occupancy.h>
 
 #include <string.h>
 
 enum {
-    LEAST = 64, /* a body of fewer instructions is not ordered as a whole */
+    LEAST = 64, /* a body of fewer instructions is not ordered as a whole, nor are its loads */
     LONG = 1024 /* at least as many instructions depend on no load; ptxas orders fewer by itself */
 };
 
 typedef lilac_simt_instruction instruction;
 
+/* What moves. */
+typedef enum movement { WHOLE, LOADS, COMPUTATIONS } movement;
+
 typedef struct sorter {
     const lilac_simt_kernel *kernel;
     const lilac_simt_body *body;
-    bool whole;         /* all pure instructions move, not only those that depend on no load */
+    movement mode;
     instruction **list; /* the body's instructions */
     uint32_t count;
     uint32_t *place;  /* of values of this body: 1 + the index of their instruction in the list */
     uint32_t *latest; /* of instructions: 1 + the last load that they depend on */
     uint32_t *order, ordered;
     uint32_t *stack;
-    uint8_t *placed; /* of instructions */
-    uint8_t *alive;  /* of values */
+    uint8_t *placed, *movable; /* of instructions */
+    uint8_t *alive;            /* of values */
 } sorter;
 
 static bool is_pure(const instruction *i) {
@@ -75,6 +91,19 @@ static bool is_plain(const lilac_simt_body *body, uint32_t *count) {
         (*count)++;
     }
     return plain;
+}
+
+/* Has the body, or one inside it, asynchronous copies or products of matrices? */
+static bool has_products(const lilac_simt_body *body) {
+    bool found = false;
+    for (const instruction *i = body->first; i != NULL && !found; i = i->next) {
+        found =
+            lilac_simt_has_trait(i->code, LILAC_SIMT_ASYNCHRONOUS) || i->code == LILAC_SIMT_OP_MMA;
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            found |= has_products(i->bodies[k]);
+        }
+    }
+    return found;
 }
 
 /* 1 + the index of the instruction that defines operand k, if that is in this body and not placed. */
@@ -113,19 +142,59 @@ static void find_latest_loads(sorter *s) {
             }
         }
         bool loads = !is_pure(i) && i->result_count > 0 &&
-                     (s->whole || !s->kernel->values[i->result].uniform);
+                     (s->mode == WHOLE || !s->kernel->values[i->result].uniform);
         s->latest[at] = loads ? at + 1 : latest;
     }
 }
 
-static bool is_movable(const sorter *s, uint32_t at) {
-    return is_pure(s->list[at]) && (s->whole || s->latest[at] == 0);
+static bool is_movable_load(const instruction *i) {
+    return i->code == LILAC_SIMT_OP_LD_GLOBAL && (i->flags & LILAC_SIMT_VOLATILE) == 0;
 }
 
-/* Places the instructions before an instruction with bodies, which may use all of their results. */
-static void put_all_before(sorter *s, uint32_t end) {
+/* Must loads that precede it stay in front? */
+static bool holds_loads(const instruction *i) {
+    return i->body_count > 0 || i->next == NULL ||
+           lilac_simt_has_trait(i->code, LILAC_SIMT_SYNC | LILAC_SIMT_MBARRIER) ||
+           (lilac_simt_has_trait(i->code, LILAC_SIMT_GLOBAL) &&
+            lilac_simt_has_trait(i->code, LILAC_SIMT_WRITES));
+}
+
+/* Loads, and what only they and other movable instructions need. */
+static void find_movable_loads(sorter *s) {
+    for (uint32_t at = s->count; at-- > 0;) {
+        const instruction *i = s->list[at];
+        s->movable[at] = is_movable_load(i) || (is_pure(i) && !s->placed[at]);
+        for (uint32_t k = 0; !s->movable[at] && k < i->operand_count; k++) {
+            const uint32_t from = s->place[i->operands[k]];
+            if (from != 0) {
+                s->placed[from - 1] = 1; /* used here for: needed by what does not move */
+            }
+        }
+    }
+    memset(s->placed, 0, s->count);
+}
+
+/* The number of instructions that move, or of loads. */
+static uint32_t find_movable(sorter *s) {
+    uint32_t movable = 0;
+    find_latest_loads(s);
+    if (s->mode == LOADS) {
+        find_movable_loads(s);
+    }
+    for (uint32_t at = 0; at < s->count; at++) {
+        if (s->mode != LOADS) {
+            s->movable[at] = is_pure(s->list[at]) && (s->mode == WHOLE || s->latest[at] == 0);
+        }
+        movable += s->movable[at] && (s->mode != LOADS || is_movable_load(s->list[at]));
+    }
+    return movable;
+}
+
+/* Places the instructions before an instruction with bodies, which may use all of their results, or the loads
+ * that may not move behind an instruction. */
+static void put_all_before(sorter *s, uint32_t end, bool loads) {
     for (uint32_t at = 0; at < end; at++) {
-        if (!s->placed[at]) {
+        if (!s->placed[at] && (!loads || is_movable_load(s->list[at]))) {
             put(s, at);
         }
     }
@@ -136,14 +205,15 @@ static bool put_in_order(sorter *s) {
     const instruction *end = s->list[s->count - 1];
     for (uint32_t at = 0; at < s->count; at++) {
         const instruction *i = s->list[at];
-        if (is_movable(s, at)) {
+        if (s->movable[at]) {
             continue;
         }
-        if (i->body_count > 0) {
-            put_all_before(s, at);
+        if (i->body_count > 0 || (s->mode == LOADS && holds_loads(i))) {
+            put_all_before(s, at, i->body_count == 0);
         }
         for (uint32_t k = 0;
-             s->whole && i->code == LILAC_SIMT_OP_ST_GLOBAL && k < end->operand_count; k++) {
+             s->mode == WHOLE && i->code == LILAC_SIMT_OP_ST_GLOBAL && k < end->operand_count;
+             k++) {
             uint32_t carried = pending(s, end->operands[k]);
             if (carried != 0 && s->latest[carried - 1] <= s->latest[at]) {
                 put(s, carried - 1);
@@ -183,37 +253,37 @@ static uint32_t most_words(sorter *s, const uint32_t *order) {
     return most;
 }
 
-static bool is_worthwhile(sorter *s) {
+/* Do so many live words cost what the new order could save? */
+static bool is_too_much(const sorter *s, uint32_t words) {
     const lilac_arch *arch = s->kernel->module->arch;
-    uint32_t movable = 0;
-    uint32_t before = most_words(s, NULL);
-    if (before * arch->resident_warps * arch->warp_size <= 2 * arch->registers) {
-        return false;
-    }
-    find_latest_loads(s);
-    for (uint32_t at = 0; at < s->count; at++) {
-        movable += is_movable(s, at);
-    }
-    return (s->whole || movable >= LONG) && put_in_order(s) &&
-           8 * most_words(s, s->order) <= 7 * before;
+    return s->mode == LOADS ? words > lilac_registers_for_blocks(arch, s->kernel->num_warps, 1)
+                            : words * arch->resident_warps * arch->warp_size > 2 * arch->registers;
 }
 
-static bool sort(lilac_simt_kernel *kernel, lilac_simt_body *body, uint32_t count, bool whole) {
+static bool is_worthwhile(sorter *s) {
+    const uint32_t before = most_words(s, NULL);
+    return is_too_much(s, before) && find_movable(s) >= (s->mode == COMPUTATIONS ? LONG : 1) &&
+           put_in_order(s) && 8 * most_words(s, s->order) <= 7 * before;
+}
+
+static bool sort(lilac_simt_kernel *kernel, lilac_simt_body *body, uint32_t count, movement mode) {
     size_t words = (size_t)count * 4 + kernel->value_count;
     uint32_t *memory = lilac_heap_grow(NULL, sizeof *memory * words);
-    uint8_t *bytes = lilac_heap_grow(NULL, (size_t)count + kernel->value_count);
+    const size_t flags = 2 * (size_t)count + kernel->value_count;
+    uint8_t *bytes = lilac_heap_grow(NULL, flags);
     memset(memory, 0, sizeof *memory * words);
-    memset(bytes, 0, (size_t)count + kernel->value_count);
+    memset(bytes, 0, flags);
     sorter s = {.kernel = kernel,
                 .body = body,
-                .whole = whole,
+                .mode = mode,
                 .list = lilac_heap_grow(NULL, sizeof *s.list * count),
                 .place = memory,
                 .latest = memory + kernel->value_count,
                 .order = memory + kernel->value_count + count,
                 .stack = memory + kernel->value_count + 2 * (size_t)count,
                 .placed = bytes,
-                .alive = bytes + count};
+                .movable = bytes + count,
+                .alive = bytes + 2 * (size_t)count};
     for (instruction *i = body->first; i != NULL; i = i->next) {
         for (uint32_t r = 0; r < i->result_count; r++) {
             s.place[i->result + r] = s.count + 1;
@@ -238,8 +308,11 @@ static bool order_body(lilac_simt_kernel *kernel, lilac_simt_body *body) {
         }
     }
     uint32_t count;
-    bool whole = is_plain(body, &count);
-    return (count >= (whole ? LEAST : LONG) && sort(kernel, body, count, whole)) || changed;
+    if (is_plain(body, &count)) {
+        return (count >= LEAST && sort(kernel, body, count, WHOLE)) || changed;
+    }
+    changed |= count >= LEAST && !has_products(body) && sort(kernel, body, count, LOADS);
+    return (count >= LONG && sort(kernel, body, count, COMPUTATIONS)) || changed;
 }
 
 bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel) {
