@@ -1,4 +1,4 @@
-"""Fits the constants of predicted times (src/explain/predict.c) to the measured times of lilac.bench's cases.
+"""Fits the constants of predicted times (src/explain/cost/predict.c) to the measured times of lilac.bench's cases.
 
     python bench/predicted_times.py --contents contents.npz --budgets launched.json
     python bench/predicted_times.py --contents contents.npz --budgets plain.json --products h200_products_without_maps.json

@@ -5,7 +5,7 @@
 Each case is compiled as on an H200 (no GPU is needed), explained with its launch and the registers that ptxas reports
 (of a kernel that was measured, those of then), and the predicted time is compared with the measured one. The launch includes
 the contents of small integer buffers (lengths, offsets, tables of pages), on which trip counts depend. The constants of the
-model (src/explain/predict.c) were fitted on a random half of the cases by bench/fit_predicted_times.py, which also does so
+model (src/explain/cost/predict.c) were fitted on a random half of the cases by bench/fit_predicted_times.py, which also does so
 with the other half and with all (h200_predicted_times_fit.md).
 
 Kernels are those that are launched: with tensor maps of the launcher where it makes them. An earlier run of the cases with

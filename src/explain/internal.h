@@ -1,15 +1,16 @@
 /* What the files of the component `explain` share.
  *
- *   compile ─▶ collect.c    the operations and loops, and the plans of each
- *            ─▶ launch_maps.c  the tensor maps of the launch
- *            ─▶ emitted.c   the SIMT instructions of each, by class
- *            ─▶ iterations.c     how often loops and branches are executed
- *            ─▶ plan_counts.c  counters of an operation, from plans and instructions
- *            ─▶ accesses.c, traffic.c  what the launch accesses (walk.c, slices.c), and which cache
- *                           has it
- *            ─▶ budget.c    a block's use of each unit
- *            ─▶ chain.c, predict.c  the time of a segment, and of the launch
- *   ─▶ text.c, json.c, compare.c
+ *   compile ─▶ collect.c               the operations and loops, and the plans of each
+ *           ─▶ launch/choose_kernel.c  the tensor maps of the launch
+ *           ─▶ cost/emitted.c          the SIMT instructions of each operation, by class
+ *           ─▶ launch/iterations.c     how often loops and branches are executed
+ *           ─▶ cost/plan_counts.c      counters of an operation, from plans and instructions
+ *           ─▶ launch/accesses.c       what the launch accesses (walk.c, slices.c)
+ *           ─▶ launch/traffic.c        which cache has it
+ *           ─▶ cost/budget.c           a block's use of each unit
+ *           ─▶ cost/chain.c            the time of a segment
+ *           ─▶ cost/predict.c          the time of the launch
+ *           ─▶ report/                 text, JSON, what differs
  */
 #ifndef LILAC_EXPLAIN_INTERNAL_H
 #define LILAC_EXPLAIN_INTERNAL_H
@@ -191,7 +192,7 @@ void explain_walker_clear(explain_walker *w);
 /* Calls `access` for each access of a thread of a program. */
 void explain_walk(explain_walker *w, uint64_t program, uint32_t thread, double place);
 
-/* launch_maps.c: makes the maps of the launch. False: the launcher starts the kernel without maps. */
+/* choose_kernel.c: makes the maps of the launch. False: the launcher starts the kernel without maps. */
 bool explain_make_maps(lilac_explanation *e);
 /* explain.c: sets the arguments, the memory and the grid of the launch. */
 void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *values);

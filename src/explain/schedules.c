@@ -10,8 +10,8 @@
  *     interval      of r resident blocks: no less than alone / r, and no less than the busiest unit
  */
 #include "internal.h"
-#include "json.h"
-#include "text.h"
+#include "report/json.h"
+#include "report/text.h"
 
 #include <string.h>
 

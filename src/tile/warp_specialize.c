@@ -13,7 +13,7 @@
  * arguments, which have the values of the operands, and nothing else from outside. The operation
  * ends when all regions have ended.
  */
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <lilac/bits.h>
 #include <lilac/tile_loops.h>

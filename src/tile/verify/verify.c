@@ -7,7 +7,7 @@
  * block's immediate dominator is where the paths of its predecessors meet, in reverse postorder,
  * until nothing changes.
  */
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <lilac/bits.h>
 

@@ -5,7 +5,7 @@
  * coordinates renamed. Nothing is made mutable that was not. The layouts are compared where both
  * types have one.
  */
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <string.h>
 

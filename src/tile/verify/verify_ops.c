@@ -1,7 +1,7 @@
 /* The verifier: what each operation demands beyond its signature: attributes, shapes, the arguments
  * of its regions and what leaves them. One short function for each kind of demand, found by opcode
  * in the table at the end. */
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <string.h>
 

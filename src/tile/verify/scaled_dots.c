@@ -7,7 +7,7 @@
  *
  * Two e2m1 numbers share a byte, the first in its low four bits: along K, or with lhs_k_pack = false
  * along M, with rhs_k_pack = false along N. */
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <string.h>
 

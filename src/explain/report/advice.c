@@ -1,8 +1,8 @@
 /* Advice: variants that were compiled and are predicted at least MARGIN faster for the launch.
  * Nothing else is suggested. Each variant differs in one choice: the warps, the stages, or the
  * promise that all pointers and sizes are multiples of 16. */
-#include "json.h"
-#include "text.h"
+#include "report/json.h"
+#include "report/text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * branches in it is executed iteration by iteration, as far as its scalars go; in other loops
  * the counter has its mean value. What cannot be evaluated is assumed: the trip count of which
  * prices of layouts assume, both sides of a branch. */
-#include "text.h"
+#include "report/text.h"
 
 #include <lilac/tile_loops.h>
 

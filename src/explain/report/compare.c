@@ -1,6 +1,6 @@
 /* What changes between two explanations of one kernel. */
-#include "json.h"
-#include "text.h"
+#include "report/json.h"
+#include "report/text.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  *        |   14 tt.load   16 bytes per thread, 256 sectors, 48.0 clocks
  *
  * Operations without plans are summed up in one line. */
-#include "text.h"
+#include "report/text.h"
 
 #include <lilac/tile_loops.h>
 

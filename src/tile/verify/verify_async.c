@@ -1,6 +1,6 @@
 /* The verifier: what asynchronous operations demand beyond their signatures: the attributes that
  * their lowering needs, mbarriers of one 64-bit word, and copies between equal shapes. */
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <string.h>
 

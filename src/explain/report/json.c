@@ -1,5 +1,5 @@
 /* The explanation as JSON: docs/explain.md describes each field. */
-#include "json.h"
+#include "report/json.h"
 
 #include <lilac/tile_loops.h>
 #include <string.h>

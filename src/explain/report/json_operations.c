@@ -1,5 +1,5 @@
 /* The operations of the JSON. */
-#include "json.h"
+#include "report/json.h"
 
 #include <stdlib.h>
 

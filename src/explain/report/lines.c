@@ -1,5 +1,5 @@
 /* Lines of the text: a plan, the reason of a conversion, what was not chosen, the budget. */
-#include "text.h"
+#include "report/text.h"
 
 typedef unsigned long long number;
 
