@@ -779,12 +779,16 @@ LILAC_API bool lilac_simt_opt_remove_fences(lilac_simt_kernel *kernel);
  * because other barriers order them. Relies on the annotations of shared memory. */
 LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
 /* Reorders loop bodies of pure operations, loads and stores, and long computations that depend on
- * no load, from operation by operation to element by element, where that lowers register pressure.
- * Assumes code without unused values. */
+ * no load, from operation by operation to element by element, where that lowers register pressure;
+ * moves loads to their first use where their results do not fit a thread's registers. Assumes code
+ * without unused values. */
 LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
 /* In loops, the rows of a product of wgmma are awaited one after another, each behind a part of the product that
  * stays in flight, where there is work on each. */
 LILAC_API bool lilac_simt_opt_stagger_products(lilac_simt_kernel *kernel);
+/* In loops, words of A of wgmma that are invariant become values that the loop carries, for ptxas does not keep
+ * the registers of others. Nothing may move or merge what it adds. */
+LILAC_API bool lilac_simt_opt_redefine_operands(lilac_simt_kernel *kernel);
 /* Sets kernel->min_blocks where a number of resident blocks is known to be better than the
  * assembler's own choice; otherwise 0. */
 LILAC_API bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel);

@@ -66,6 +66,8 @@ MMA = "	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {
 MMA_F8 = "	mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f1}, {%r1}, {%r2}, {%f1};\n"
 HMMA = "        /*0070*/                   HMMA.16816.F32 R24, R8, R12, R24 ;\n"
 
+BEHIND_A = SASS[SASS.index("LDS.128 R8"):SASS.index("IADD3 R3")]  # from the load of A to the end of the loop
+
 # Which text, what is replaced by what, the violated rules.
 MUTATIONS = [
     # harmless: other registers, an instruction that is not counted, a comment
@@ -98,6 +100,10 @@ MUTATIONS = [
     ("sass", "LDGDEPBAR", "LDG.E.64 R10, desc[UR6][R2.64] ;\n        LDGDEPBAR", {"operand A"}),
     ("sass", "LDGDEPBAR", "IADD3 R12, R3, 0x1, RZ ;\n        LDGDEPBAR", set()),
     ("both", "wait", 1, {"operand A"}),  # in flight over the back edge, where the next iteration loads A
+    # ... nor may what is behind the wait, if the iteration does not load them
+    ("sass", BEHIND_A, BEHIND_A.replace("LDS.128 R8", "LDS.128 R12") + "IADD3 R8, R3, 0x1, RZ ;\n        ", {"stale"}),
+    ("sass", BEHIND_A, BEHIND_A.replace("LDS.128 R8", "LDS.128 R12"), set()),
+    ("sass", BEHIND_A, BEHIND_A + "IADD3 R8, R3, 0x1, RZ ;\n        ", set()),
     # the loop
     ("sass", "R24, R8, gdesc[UR4], R24, gsb0 ;", "R24, R8, gdesc[UR4], R24 ;\n"
      "        HGMMA.64x16x16.F32 R24, R8, gdesc[UR4], R24, gsb0 ;", {"products"}),

@@ -202,6 +202,19 @@ def operand_a(instruction):
     return set(range(int(match.group(1)), int(match.group(1)) + A_REGISTERS)) if match else set()
 
 
+def written_names(instruction):
+    """The registers that a PTX instruction writes."""
+    first = instruction.operands[0] if instruction.operands else ""
+    is_store = instruction.starts("st.", "red.", "bar", "cp.", "mbarrier", "prefetch", "stmatrix")
+    return set() if is_store else set(re.findall(r"%\w+", first))
+
+
+def operand_names(instruction):
+    """The PTX registers of operand A of a product; empty: A is in shared memory."""
+    is_list = is_asynchronous_product(instruction) and instruction.operands[1].startswith("{")
+    return set(re.findall(r"%\w+", instruction.operands[1])) if is_list else set()
+
+
 # ---- the rules -------------------------------------------------------------------------------
 
 # Counts of a loop that are equal in PTX and SASS; each is a rule.
@@ -215,6 +228,7 @@ RULES = EQUAL + [
     "call",          # none: it serialises wgmma
     "predicate",     # a wgmma has none
     "operand A",     # a wgmma's registers of A stay as they are until the wait that covers it
+    "stale",         # a wgmma's registers of A that no iteration writes before it are written nowhere in the loop
     "loops",         # as many with products in SASS as in PTX
     "fences",        # at most one WARPGROUP.ARRIVE for each wgmma.fence of the loop
     "uniform",       # a loop with wgmma moves nothing to uniform registers (R2UR)
@@ -274,6 +288,54 @@ def check_operand_a(sass):
                   for a, b in sass.loops() if a <= at <= b]
         found += filter(None, [covering_wait_path(path, registers) for path in paths])
     return [Violation("operand A", text) for text in dict.fromkeys(found)]
+
+
+def stale_products(body):
+    """The products of a SASS loop that read registers of A as the iteration before has left them, which writes
+    them."""
+    count, before = 0, set()
+    for at, instruction in enumerate(body):
+        stale = operand_a(instruction) - before
+        count += bool(stale) and any(written_registers(one) & stale for one in body[at + 1:])
+        before |= written_registers(instruction)
+    return count
+
+
+def moved_names(instruction):
+    """The PTX registers that a move, a pack or an opaque copy (target/ptx/schedule.c) copies to another one."""
+    names = re.findall(r"%\w+", " ".join(instruction.operands[1:]))
+    is_copy = instruction.starts("add.s32") and re.match(r"%tr\d+$", instruction.operands[-1]) is not None
+    return set(names[:1] if is_copy else names) - {instruction.operands[0]} if (
+        is_copy or instruction.starts("mov.")) else set()
+
+
+def carried_products(body):
+    """The products of a PTX loop whose operand A, or what it is a copy of, the iteration before has written."""
+    count, before, copies = 0, set(), {}
+    for at, instruction in enumerate(body):
+        names, seen = operand_names(instruction), set()
+        while names:
+            name = names.pop()
+            seen.add(name)
+            names |= copies.get(name, set()) - seen
+        roots = seen - copies.keys()
+        count += bool(roots - before) and any(written_names(one) & roots - before for one in body[at + 1:])
+        for name in written_names(instruction):
+            copies.pop(name, None)
+            if moved_names(instruction):
+                copies[name] = moved_names(instruction)
+            else:
+                before.add(name)
+    return count
+
+
+def check_stale_operands(ptx, sass):
+    """ptxas 12.8 and 13.0 give registers of A that are invariant in a loop to other values of it. `ptx` and `sass`:
+    the instructions of the loop. An assembler may copy operands that a loop carries at the end of the iteration
+    before."""
+    carried, stale = carried_products(ptx), stale_products(sass)
+    return [Violation("stale", "%d products read what the iteration before has left in registers of A, %d in the PTX" % (
+        stale, carried))] if stale > carried else []
 
 
 def share_in_flight(body):
@@ -413,7 +475,8 @@ def check_kernel(ptx, sass):
     if loops is None:
         return found + [Violation("loops", "%d loops with products in the PTX, %d in the SASS" % (
             len(ptx.loops_with_products()), len(sass.loops_with_products())))]
+    bodies = [[program.instructions[a:b + 1] for a, b in program.loops_with_products()] for program in (ptx, sass)]
     for at, (in_ptx, in_sass) in enumerate(loops):
         found += [Violation(rule, "loop %d: %s" % (at, text))
-                  for rule, text in check_loop(in_ptx, in_sass)]
+                  for rule, text in check_loop(in_ptx, in_sass) + check_stale_operands(bodies[0][at], bodies[1][at])]
     return found

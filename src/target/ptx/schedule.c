@@ -42,8 +42,13 @@ void lilac_ptx_opaque(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         return;
     }
     lilac_ptx_piece value = lilac_ptx_register(e, i->operands[0]);
-    lilac_ptx_piece zero = lilac_ptx_opaque_zero(e, wide);
-    lilac_ptx_line3(e, wide ? "add.s64" : "add.s32", lilac_ptx_define(e, i->result), value, zero);
+    lilac_ptx_piece zero = lilac_ptx_opaque_zero(e, wide), result = value;
+    if ((i->flags & LILAC_SIMT_VOLATILE) != 0) { /* a loop carries the register */
+        lilac_ptx_rename(e, i->result, i->operands[0]);
+    } else {
+        result = lilac_ptx_define(e, i->result);
+    }
+    lilac_ptx_line3(e, wide ? "add.s64" : "add.s32", result, value, zero);
 }
 
 void lilac_ptx_put_zero(lilac_ptx_emitter *e) {
