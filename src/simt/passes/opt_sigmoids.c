@@ -233,19 +233,29 @@ static void scale(sigmoids *s, instruction *i) {
 
 /* ---- the pass ------------------------------------------------------------------------------ */
 
+/* The builder stands in front of the instruction. Most kernels have nothing to build. */
+static void stand(lilac_simt_builder *b, instruction *before) {
+    if (b->memo == NULL) {
+        lilac_simt_builder_init(b, b->kernel);
+    }
+    b->body = before->parent;
+    b->memo->before = before;
+    b->location = before->location;
+}
+
 static void visit(sigmoids *s, lilac_simt_body *body) {
     lilac_simt_builder *b = &s->b;
-    const uint32_t mark = lilac_simt_memo_open(b->memo);
+    const uint32_t mark = b->memo != NULL ? lilac_simt_memo_open(b->memo) : 0;
     for (instruction *i = body->first; i != NULL; i = i->next) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             visit(s, i->bodies[k]);
         }
-        b->body = body;
-        b->memo->before = i;
-        b->location = i->location;
         if (is_division(b->kernel, i)) {
+            stand(b, i);
             divide(s, i);
-        } else if (i->code == LILAC_SIMT_OP_FMUL || i->code == LILAC_SIMT_OP_FFMA) {
+        } else if ((i->code == LILAC_SIMT_OP_FMUL || i->code == LILAC_SIMT_OP_FFMA) &&
+                   b->memo != NULL) {
+            stand(b, i);
             scale(s, i);
         } else if (i->code == LILAC_SIMT_OP_FEXP2 && i->flags == 0 && i->result < s->count &&
                    s->uses[i->result] > 0 && s->absorbed[i->result] == s->uses[i->result]) {
@@ -253,7 +263,9 @@ static void visit(sigmoids *s, lilac_simt_body *body) {
             s->changed = true;
         }
     }
-    lilac_simt_memo_close(b->memo, mark);
+    if (b->memo != NULL) {
+        lilac_simt_memo_close(b->memo, mark);
+    }
 }
 
 static bool has_exponential_or_division(const lilac_simt_kernel *kernel) {
@@ -280,7 +292,6 @@ bool lilac_simt_opt_sigmoids(lilac_simt_kernel *kernel) {
     memset(s.factors, 0, sizeof *s.factors * s.count);
     lilac_simt_count_uses(kernel->body, s.uses);
     count_uses(&s, kernel->body);
-    lilac_simt_builder_init(&s.b, kernel);
     visit(&s, kernel->body);
     lilac_simt_builder_clear(&s.b);
     lilac_heap_free(s.factors);
