@@ -3,7 +3,7 @@
 
 import { element } from "./dom.js";
 
-const CHUNK = 100; // lines that the browser lays out together, when they come into view
+const CHUNK = 100; // lines that the browser lays out together, and that are coloured, when they come into view
 
 const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 const escape = (text) => text.replace(/[&<>]/g, (c) => ESCAPES[c]);
@@ -30,7 +30,7 @@ function highlight(text, style) {
 export class Pane {
   /** lines: [{number, text, place}]; choose(line) hears of a selected line. */
   constructor({ title, note = "", style, lines, choose }) {
-    Object.assign(this, { lines, choose });
+    Object.assign(this, { lines, choose, style });
     this.byPlace = new Map();
     this.list = element("div", {
       class: "lines", tabindex: "0", role: "listbox", "aria-label": title,
@@ -40,7 +40,7 @@ export class Pane {
     this.title = title;
     const rows = lines.map(({ number, text, place }, i) =>
       `<div id="${this.id(i)}"${place ? ` role="option" data-place="${escape(place)}"` : ' role="presentation"'}`
-      + ` data-i="${i}"><i>${number}</i>${highlight(text, style)}</div>`);
+      + ` data-i="${i}"><i>${number}</i>${escape(text)}</div>`);
     let html = "";
     for (let i = 0; i < rows.length; i += CHUNK) {
       const part = rows.slice(i, i + CHUNK);
@@ -48,12 +48,35 @@ export class Pane {
     }
     this.list.innerHTML = html;
     this.rows = [...this.list.querySelectorAll("[data-i]")];
+    this.colourInView();
     lines.forEach(({ place }, i) => {
       if (!place) return;
       if (!this.byPlace.has(place)) this.byPlace.set(place, []);
       this.byPlace.get(place).push(i);
     });
     this.current = -1;
+  }
+
+  /** Colours the first lines now and others when they come close to the view or are printed: a kernel has many
+   * thousands, and each word that has a colour is an element. */
+  colourInView() {
+    const observer = new IntersectionObserver((entries) => {
+      for (const { target } of entries.filter((entry) => entry.isIntersecting)) this.colour(target, observer);
+    }, { root: this.list, rootMargin: "100% 0px" });
+    const parts = [...this.list.children];
+    parts.forEach((part) => observer.observe(part));
+    if (parts.length > 0) this.colour(parts[0], observer);
+    window.addEventListener("beforeprint", () => parts.forEach((part) => this.colour(part, observer)), { once: true });
+  }
+
+  colour(part, observer) {
+    if (part.dataset.coloured) return;
+    part.dataset.coloured = "1";
+    observer.unobserve(part);
+    for (const row of part.children) {
+      const { number, text } = this.lines[Number(row.dataset.i)];
+      row.innerHTML = `<i>${number}</i>${highlight(text, this.style)}`;
+    }
   }
 
   id(i) {
