@@ -5,6 +5,12 @@ import { element } from "./dom.js";
 
 const CHUNK = 100; // lines that the browser lays out together, and that are coloured, when they come into view
 
+/** The pane of each list of lines. All lines have colours on paper. */
+const PANES = new WeakMap();
+window.addEventListener("beforeprint", () => {
+  for (const list of document.querySelectorAll(".pane .lines")) PANES.get(list)?.colourAll();
+});
+
 const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 const escape = (text) => text.replace(/[&<>]/g, (c) => ESCAPES[c]);
 
@@ -60,19 +66,22 @@ export class Pane {
   /** Colours the first lines now and others when they come close to the view or are printed: a kernel has many
    * thousands, and each word that has a colour is an element. */
   colourInView() {
-    const observer = new IntersectionObserver((entries) => {
-      for (const { target } of entries.filter((entry) => entry.isIntersecting)) this.colour(target, observer);
+    this.observer = new IntersectionObserver((entries) => {
+      for (const { target } of entries.filter((entry) => entry.isIntersecting)) this.colour(target);
     }, { root: this.list, rootMargin: "100% 0px" });
-    const parts = [...this.list.children];
-    parts.forEach((part) => observer.observe(part));
-    if (parts.length > 0) this.colour(parts[0], observer);
-    window.addEventListener("beforeprint", () => parts.forEach((part) => this.colour(part, observer)), { once: true });
+    for (const part of this.list.children) this.observer.observe(part);
+    if (this.list.firstChild) this.colour(this.list.firstChild);
+    PANES.set(this.list, this);
   }
 
-  colour(part, observer) {
+  colourAll() {
+    for (const part of this.list.children) this.colour(part);
+  }
+
+  colour(part) {
     if (part.dataset.coloured) return;
     part.dataset.coloured = "1";
-    observer.unobserve(part);
+    this.observer.unobserve(part);
     for (const row of part.children) {
       const { number, text } = this.lines[Number(row.dataset.i)];
       row.innerHTML = `<i>${number}</i>${highlight(text, this.style)}`;

@@ -74,29 +74,23 @@ static bool is_plain(const instruction *i) {
 /* ---- uses ---------------------------------------------------------------------------------- */
 
 static void count_use(const sigmoids *s, const instruction *i) {
-    float k, c;
-    if (!is_plain(i)) {
+    const bool sum = i->code == LILAC_SIMT_OP_FADD || i->code == LILAC_SIMT_OP_FSUB;
+    const bool fused = i->code == LILAC_SIMT_OP_FFMA;
+    if ((!sum && !fused && i->code != LILAC_SIMT_OP_FMUL) || !is_plain(i)) {
         return;
     }
-    for (uint32_t side = 0; side < 2 && side < i->operand_count; side++) {
-        const lilac_simt_value value = i->operands[side], other = i->operands[1 - side];
-        switch (i->code) {
-        case LILAC_SIMT_OP_FADD:
-        case LILAC_SIMT_OP_FSUB:
-            s->absorbed[value] += is_number(s->b.kernel, other, &c) && fabsf(c) >= LEAST;
-            break;
-        case LILAC_SIMT_OP_FMUL:
-            s->scaled[value] += is_number(s->b.kernel, other, &k);
-            break;
-        case LILAC_SIMT_OP_FFMA:
-            if (is_number(s->b.kernel, other, &k)) {
-                s->scaled[value]++;
-                s->absorbed[value] += fabsf(k) <= 1 && is_number(s->b.kernel, i->operands[2], &c) &&
-                                      fabsf(c) >= LEAST;
-            }
-            break;
-        default:
-            return;
+    for (uint32_t side = 0; side < 2; side++) {
+        const lilac_simt_value value = i->operands[side];
+        float k, c = 0;
+        if (!is_number(s->b.kernel, i->operands[1 - side], &k)) {
+            continue;
+        }
+        if (sum) {
+            s->absorbed[value] += fabsf(k) >= LEAST;
+        } else {
+            s->scaled[value]++;
+            s->absorbed[value] += fused && fabsf(k) <= 1 &&
+                                  is_number(s->b.kernel, i->operands[2], &c) && fabsf(c) >= LEAST;
         }
     }
 }

@@ -161,17 +161,18 @@ static bool holds_loads(const instruction *i) {
 
 /* Loads, and what only they and other movable instructions need. */
 static void find_movable_loads(sorter *s) {
-    for (uint32_t at = s->count; at-- > 0;) {
+    for (uint32_t at = 0; at < s->count; at++) {
+        s->movable[at] = is_movable_load(s->list[at]) || is_pure(s->list[at]);
+    }
+    for (uint32_t at = s->count; at-- > 0;) { /* users before what they use */
         const instruction *i = s->list[at];
-        s->movable[at] = is_movable_load(i) || (is_pure(i) && !s->placed[at]);
         for (uint32_t k = 0; !s->movable[at] && k < i->operand_count; k++) {
             const uint32_t from = s->place[i->operands[k]];
             if (from != 0) {
-                s->placed[from - 1] = 1; /* used here for: needed by what does not move */
+                s->movable[from - 1] = is_movable_load(s->list[from - 1]);
             }
         }
     }
-    memset(s->placed, 0, s->count);
 }
 
 /* The number of instructions that move, or of loads. */
@@ -253,7 +254,7 @@ static uint32_t most_words(sorter *s, const uint32_t *order) {
     return most;
 }
 
-/* Do so many live words cost what the new order could save? */
+/* Are more words live than the registers hold, for LOADS of one block, otherwise of half of the threads? */
 static bool is_too_much(const sorter *s, uint32_t words) {
     const lilac_arch *arch = s->kernel->module->arch;
     return s->mode == LOADS ? words > lilac_registers_for_blocks(arch, s->kernel->num_warps, 1)
