@@ -74,11 +74,15 @@ def operations():
         up = "%f = arith.extf %x0 : T to F\n" if letter != "f" else ""
         down = "\n%y = arith.truncf %z : F to T" if letter != "f" else ""
         f, z = ("%f", "%z") if letter != "f" else ("%x0", "%y")
-        sigmoid = (f"{zero}{one}%n = arith.subf %zero, {f} : F\n%e = math.exp %n : F\n"
-                   f"%d = arith.addf %e, %one : F\n")
-        yield f"sigmoid {of}", letter * 2, f"{up}{sigmoid}{z} = arith.divf %one, %d : F{down}"
-        yield f"silu {of}", letter * 2, (
-            f"{up}{sigmoid}%s = arith.divf %one, %d : F\n{z} = arith.mulf {f}, %s : F{down}")
+        exponentials = {"": "math.exp %n : F", " of libdevice.exp":  # torch.compile's
+                        'tt.extern_elementwise %n {libname = "", libpath = "", pure = true, symbol = "__nv_expf"} '
+                        ": (F) -> F"}
+        for kind, exponential in exponentials.items():
+            sigmoid = (f"{zero}{one}%n = arith.subf %zero, {f} : F\n%e = {exponential}\n"
+                       f"%d = arith.addf %e, %one : F\n")
+            yield f"sigmoid{kind} {of}", letter * 2, f"{up}{sigmoid}{z} = arith.divf %one, %d : F{down}"
+            yield f"silu{kind} {of}", letter * 2, (
+                f"{up}{sigmoid}%s = arith.divf %one, %d : F\n{z} = arith.mulf {f}, %s : F{down}")
         yield f"gelu {of}", letter * 2, (
             f"{up}{one}%h = arith.constant dense<0.5> : F\n%r = arith.constant dense<0.707106781> : F\n"
             f"%a = arith.mulf {f}, %r : F\n%b = tt.extern_elementwise %a "

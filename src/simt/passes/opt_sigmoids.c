@@ -7,6 +7,9 @@
  *     %e = fexp2 %x                →   %e = fexp2 %x {ftz}
  *     %d = fadd %e, 1.0
  *
+ * So does an accurate exponential (lower/math/f32_exponential.c), 2^h + 2^h min(p, 1): its users see no
+ * small 2^h if they see no small sum.
+ *
  * 2. div.full.f32 is right for divisors of all sizes: the assembler tests whether the divisor is above
  * 2^126, where its reciprocal is subnormal, or subnormal itself, and scales both operands in either case.
  * A divisor that is at least 1 is never small, and a quarter of it has a reciprocal of full precision,
@@ -26,7 +29,14 @@
  * Let r = (1 + u) 4 / d, |u| as for rcp.approx. If |a| >= 2^-124 the quotient is (1 + u) a / d rounded once,
  * as that of div.full is. Below, a quarter of a loses up to two bits, and the quotient is off by at most two
  * units of the smallest subnormal number. An infinite divisor has the reciprocal 0: the quotient of a number
- * is 0, that of an infinity NaN. NaN stays NaN. */
+ * is 0, that of an infinity NaN. NaN stays NaN.
+ *
+ * 3. Triton writes -x as 0 - x. Where x is 0 the two have different signs, which an exponential, a
+ * comparison or a sum with a number does not see; if no user does:
+ *
+ *     %m = fsub 0.0, %x            →   %m = fneg %x
+ *
+ * which is free: an operand's sign. */
 #include "internal.h"
 
 #include <math.h>
@@ -42,10 +52,11 @@ enum { DEPTH = 4 }; /* how far sums and products are followed */
 typedef struct sigmoids {
     lilac_simt_builder b;
     uint32_t *uses;
-    uint32_t *absorbed; /* uses of a value that cannot tell a small number from 0 */
-    uint32_t *scaled;   /* uses of a value that multiply it by a constant */
-    float *factors;     /* of a quotient that its uses still have to be multiplied by, or 0 */
-    uint32_t count;     /* entries of each: values made later have none */
+    uint32_t *unsigned_zero; /* uses of a value that cannot tell -0 from 0 */
+    uint32_t *absorbed;      /* uses of a value that cannot tell a small number from 0 */
+    uint32_t *scaled;        /* uses of a value that multiply it by a constant */
+    float *factors;          /* of a quotient that its uses still have to be multiplied by, or 0 */
+    uint32_t count;          /* entries of each: values made later have none */
     bool changed;
 } sigmoids;
 
@@ -71,14 +82,65 @@ static bool is_plain(const instruction *i) {
     return i->flags == 0 && i->detail == LILAC_ROUND_NEAREST_EVEN;
 }
 
+static const instruction *made_by(const lilac_simt_kernel *kernel, lilac_simt_value value,
+                                  lilac_simt_opcode code) {
+    const instruction *d = kernel->values[value].definition;
+    return d != NULL && d->code == code ? d : NULL;
+}
+
+/* ---- accurate exponentials ----------------------------------------------------------------- */
+
+/* value = -h k + c: *k and *c. */
+static bool is_rest(const lilac_simt_kernel *kernel, lilac_simt_value value, lilac_simt_value h,
+                    float *k, lilac_simt_value *c) {
+    const instruction *d = made_by(kernel, value, LILAC_SIMT_OP_FFMA);
+    for (uint32_t side = 0; d != NULL && is_plain(d) && side < 2; side++) {
+        const instruction *minus = made_by(kernel, d->operands[side], LILAC_SIMT_OP_FNEG);
+        if (minus != NULL && minus->operands[0] == h &&
+            is_number(kernel, d->operands[1 - side], k)) {
+            *c = d->operands[2];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The sum 2^h + 2^h min(p, 1) where h is x k rounded down and p = x - h / k: it is NaN or not negative. For p
+ * is not negative but for roundings, which are less than 2^-20 of h: where 2^h is neither 0 nor infinite p is
+ * above -1, and where it is infinite the sum is infinite or NaN. */
+static bool is_accurate_exponential(const lilac_simt_kernel *kernel, const instruction *i) {
+    const instruction *power = made_by(kernel, i->operands[0], LILAC_SIMT_OP_FEXP2);
+    const instruction *least = made_by(kernel, i->operands[1], LILAC_SIMT_OP_FMIN);
+    if (power == NULL || least == NULL || i->operands[2] != i->operands[0] || !is_plain(i)) {
+        return false;
+    }
+    const lilac_simt_value h = power->operands[0];
+    const instruction *product = made_by(kernel, h, LILAC_SIMT_OP_FMUL);
+    float factor, high, low, bound;
+    lilac_simt_value first, x;
+    return product != NULL && product->detail == LILAC_ROUND_DOWN && product->flags == 0 &&
+           is_number(kernel, product->operands[1], &factor) && factor > 0 &&
+           is_number(kernel, least->operands[1], &bound) && bound == 1 &&
+           is_rest(kernel, least->operands[0], h, &low, &first) &&
+           is_rest(kernel, first, h, &high, &x) && x == product->operands[0] &&
+           fabs((double)factor * ((double)high + (double)low) - 1) < 0x1p-24;
+}
+
 /* ---- uses ---------------------------------------------------------------------------------- */
 
-static void count_use(const sigmoids *s, const instruction *i) {
+/* Can no user tell the value from one that differs in the sign of a zero? The users come first. */
+static bool is_zero_unsigned(const sigmoids *s, lilac_simt_value value) {
+    return s->unsigned_zero[value] == s->uses[value];
+}
+
+static bool is_absorbed(const sigmoids *s, lilac_simt_value value) {
+    return s->absorbed[value] == s->uses[value];
+}
+
+/* A sum, product or product and sum with constants. */
+static void count_constants(const sigmoids *s, const instruction *i) {
     const bool sum = i->code == LILAC_SIMT_OP_FADD || i->code == LILAC_SIMT_OP_FSUB;
     const bool fused = i->code == LILAC_SIMT_OP_FFMA;
-    if ((!sum && !fused && i->code != LILAC_SIMT_OP_FMUL) || !is_plain(i)) {
-        return;
-    }
     for (uint32_t side = 0; side < 2; side++) {
         const lilac_simt_value value = i->operands[side];
         float k, c = 0;
@@ -95,8 +157,65 @@ static void count_use(const sigmoids *s, const instruction *i) {
     }
 }
 
+/* Of two numbers that differ in the sign of a zero an operation makes numbers that differ in the sign of a
+ * zero at most, unless it divides by them or takes their bits; a sum with a number that is not 0 makes equal
+ * ones. */
+static void count_signs_of_zeros(const sigmoids *s, const instruction *i) {
+    const bool same = i->result != 0 && is_zero_unsigned(s, i->result);
+    bool constant_sum = false;
+    float k;
+    switch (i->code) {
+    case LILAC_SIMT_OP_FEXP2:
+    case LILAC_SIMT_OP_FABS:
+        s->unsigned_zero[i->operands[0]]++;
+        return;
+    case LILAC_SIMT_OP_FADD:
+    case LILAC_SIMT_OP_FSUB:
+        for (uint32_t side = 0; side < 2; side++) {
+            constant_sum |= is_number(s->b.kernel, i->operands[side], &k) && k != 0;
+        }
+        break;
+    case LILAC_SIMT_OP_FFMA:
+        constant_sum = is_number(s->b.kernel, i->operands[2], &k) && k != 0;
+        break;
+    case LILAC_SIMT_OP_FNEG:
+    case LILAC_SIMT_OP_FMUL:
+    case LILAC_SIMT_OP_FMIN:
+    case LILAC_SIMT_OP_FMAX:
+        break;
+    default:
+        return;
+    }
+    for (uint32_t side = 0; side < i->operand_count; side++) {
+        s->unsigned_zero[i->operands[side]] += same || constant_sum;
+    }
+}
+
+static void count_use(const sigmoids *s, const instruction *i) {
+    count_signs_of_zeros(s, i);
+    switch (i->code) {
+    case LILAC_SIMT_OP_FADD:
+    case LILAC_SIMT_OP_FSUB:
+    case LILAC_SIMT_OP_FMUL:
+        if (is_plain(i)) {
+            count_constants(s, i);
+        }
+        break;
+    case LILAC_SIMT_OP_FFMA:
+        if (is_plain(i)) {
+            count_constants(s, i);
+            s->absorbed[i->operands[0]] +=
+                is_accurate_exponential(s->b.kernel, i) && is_absorbed(s, i->result) ? 2 : 0;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* From the last instruction on: the uses of a result are known when its definition is met. */
 static void count_uses(const sigmoids *s, const lilac_simt_body *body) {
-    for (const instruction *i = body->first; i != NULL; i = i->next) {
+    for (const instruction *i = body->last; i != NULL; i = i->previous) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             count_uses(s, i->bodies[k]);
         }
@@ -141,8 +260,9 @@ static bool is_at_least(const lilac_simt_kernel *kernel, lilac_simt_value value,
     case LILAC_SIMT_OP_FMUL:
         return bound == 0 && is_square_or_positive(kernel, d, below);
     case LILAC_SIMT_OP_FFMA:
-        return is_square_or_positive(kernel, d, below) &&
-               is_at_least(kernel, d->operands[2], bound, below);
+        return (bound == 0 && is_accurate_exponential(kernel, d)) ||
+               (is_square_or_positive(kernel, d, below) &&
+                is_at_least(kernel, d->operands[2], bound, below));
     default:
         return false;
     }
@@ -212,6 +332,17 @@ static void divide(sigmoids *s, instruction *i) {
     s->changed = true;
 }
 
+/* 0 - x */
+static void negate(sigmoids *s, instruction *i) {
+    float constant;
+    if (is_number(s->b.kernel, i->operands[0], &constant) && constant == 0 && is_plain(i)) {
+        i->code = LILAC_SIMT_OP_FNEG;
+        i->operands[0] = i->operands[1];
+        i->operand_count = 1;
+        s->changed = true;
+    }
+}
+
 /* Multiplies the constant that a quotient is multiplied by. */
 static void scale(sigmoids *s, instruction *i) {
     for (uint32_t side = 0; side < 2; side++) {
@@ -251,10 +382,11 @@ static void visit(sigmoids *s, lilac_simt_body *body) {
                    b->memo != NULL) {
             stand(b, i);
             scale(s, i);
-        } else if (i->code == LILAC_SIMT_OP_FEXP2 && i->flags == 0 && i->result < s->count &&
-                   s->uses[i->result] > 0 && s->absorbed[i->result] == s->uses[i->result]) {
+        } else if (i->code == LILAC_SIMT_OP_FEXP2 && i->flags == 0 && is_absorbed(s, i->result)) {
             i->flags = LILAC_SIMT_FTZ;
             s->changed = true;
+        } else if (i->code == LILAC_SIMT_OP_FSUB && is_zero_unsigned(s, i->result)) {
+            negate(s, i);
         }
     }
     if (b->memo != NULL) {
@@ -277,11 +409,12 @@ bool lilac_simt_opt_sigmoids(lilac_simt_kernel *kernel) {
     if (!has_exponential_or_division(kernel)) {
         return false;
     }
-    uint32_t *counts = lilac_heap_grow(NULL, sizeof *counts * 3 * s.count);
-    memset(counts, 0, sizeof *counts * 3 * s.count);
+    uint32_t *counts = lilac_heap_grow(NULL, sizeof *counts * 4 * s.count);
+    memset(counts, 0, sizeof *counts * 4 * s.count);
     s.uses = counts;
     s.absorbed = counts + s.count;
     s.scaled = counts + 2 * (size_t)s.count;
+    s.unsigned_zero = counts + 3 * (size_t)s.count;
     s.factors = lilac_heap_grow(NULL, sizeof *s.factors * s.count);
     memset(s.factors, 0, sizeof *s.factors * s.count);
     lilac_simt_count_uses(kernel->body, s.uses);
