@@ -185,6 +185,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "select_dots",               NULL,          lilac_engine_select_dots,               NULL},
     {LILAC_STAGE_TILE,   "assign_layouts",            NULL,          lilac_engine_assign_layouts,            NULL},
     {LILAC_STAGE_TILE,   "transpose_operands",        NULL,          lilac_engine_transpose_operands,        NULL},
+    {LILAC_STAGE_TILE,   "hold_operands",             NULL,          lilac_engine_hold_operands,             NULL},
     {LILAC_STAGE_TILE,   "rotate_products",           NULL,          lilac_engine_rotate_products,           NULL},
     {LILAC_STAGE_TILE,   "divide_boxes",              NULL,          lilac_engine_divide_boxes,              NULL},
     {LILAC_STAGE_TILE,   "pipeline_loops",            NULL,          lilac_engine_pipeline_loops,            NULL},

@@ -314,9 +314,6 @@ layout_price lilac_price_dot;
 /* Of dots whose accumulators must have one layout the one with the highest rank chooses it: the layout of a
  * wgmma fits mma too, and multiply-adds fit every layout. */
 uint32_t lilac_dot_rank(const assignment *a, const lilac_tile_op *op);
-/* The layout of operand 0 or 1 in registers for a layout of the result; NULL: there is none. */
-const lilac_layout *lilac_dot_operand_layout(assignment *a, const lilac_tile_op *op,
-                                             uint32_t operand, const lilac_layout *d);
 
 /* transfer.c */
 const lilac_tile_type *lilac_transfer_type(assignment *a, const lilac_tile_type *type,

@@ -29,6 +29,7 @@
  */
 #include "layouts/assign.h"
 #include "products/block_demand.h"
+#include "products/dot_operands.h"
 
 #include <lilac/tile_loops.h>
 
@@ -552,7 +553,8 @@ bool lilac_rewrite_dot(rewriting *r, const listed_op *listed) {
     request_operand(r, op, 2, layout);
     for (uint32_t i = 0; i < 2; i++) {
         if (lilac_tile_is_tensor(op->operands[i].value->type)) {
-            const lilac_layout *operand = lilac_dot_operand_layout(r->a, op, i, layout);
+            const lilac_layout *operand =
+                lilac_dot_operand_layout(r->a->module, r->a->target, op, i, layout);
             if (operand == NULL) {
                 return refuse(r, op);
             }

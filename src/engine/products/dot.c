@@ -230,7 +230,7 @@ static bool separates_neighbours(assignment *a, const lilac_tile_value *value,
 static lilac_plan_dot_rows rows_for(assignment *a, const lilac_tile_op *op,
                                     const lilac_layout *usual, bool chained) {
     const lilac_tile_value *left = op->operands[0].value;
-    const lilac_layout *layout = lilac_dot_operand_layout(a, op, 0, usual);
+    const lilac_layout *layout = lilac_dot_operand_layout(a->module, a->target, op, 0, usual);
     if (separates_neighbours(a, left, layout, BYTE, MOST_LOOK_AHEAD)) {
         return LILAC_PLAN_DOT_ROW_PAIRS;
     }
@@ -275,23 +275,24 @@ uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint
 }
 
 /* The layout of an operand in registers for a layout of D; NULL: there is none. */
-const lilac_layout *lilac_dot_operand_layout(assignment *a, const lilac_tile_op *op,
-                                             uint32_t operand, const lilac_layout *d) {
+const lilac_layout *lilac_dot_operand_layout(lilac_tile_module *module, const lilac_target *target,
+                                             const lilac_tile_op *op, uint32_t operand,
+                                             const lilac_layout *d) {
     lilac_plan_dot_problem problem;
     lilac_matrix_shape shape;
     lilac_layout_columns columns;
     lilac_layout layout;
     lilac_reason why;
-    if (!lilac_engine_dot_problem(&problem, op, a->target, &why) ||
-        !lilac_plan_columns_init(&columns, d, a->target, &why)) {
+    if (!lilac_engine_dot_problem(&problem, op, target, &why) ||
+        !lilac_plan_columns_init(&columns, d, target, &why)) {
         return NULL;
     }
     lilac_plan_dot_divide_as(&problem, &columns);
-    const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
+    const lilac_plan_dot_unit unit = choose(&shape, &problem, op, target);
     if (!lilac_plan_dot_operand_layout(&layout, &problem, unit, &shape, &columns, operand, &why)) {
         return NULL;
     }
-    return lilac_tile_intern_layout(a->module, &layout);
+    return lilac_tile_intern_layout(module, &layout);
 }
 
 static bool in_order(const uint64_t *coordinates, uint32_t bits) {
