@@ -351,7 +351,13 @@ static void barriers_behind_rows(void **state) {
     lilac_text_puts(&body, "st.global [%own], (%v119)\n");
     assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 1);
 
-    lilac_text_puts(&body, "barrier\n"); /* blocks wait: opt_occupancy.c */
+    lilac_text_puts(&body, "barrier\n"); /* behind the work */
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 1);
+
+    lilac_text_clear(&body); /* in front of it, so that loads cannot be delayed beyond it */
+    lilac_text_puts(&body, LOAD2 "barrier\n");
+    work(&body, 0, 120, "%x");
+    lilac_text_puts(&body, "%z = add %v119, %y : i32\nst.global [%own], (%z)\n");
     assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* short work */
@@ -367,23 +373,33 @@ static void barriers_behind_rows(void **state) {
                            "st.global [%own], (%z1)\n");
     assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
 
-    lilac_text_clear(&body); /* a shuffle on the way */
+    lilac_text_clear(&body); /* a shuffle on the way keeps no load from being delayed */
     lilac_text_puts(&body, LOAD2);
     work(&body, 0, 60, "%x");
     lilac_text_puts(&body, "%z = shuffle xor %v59, %one : i32\n");
     work(&body, 200, 120, "%z");
     lilac_text_puts(&body, "%z1 = add %v319, %y : i32\nst.global [%own], (%z1)\n");
-    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 1);
 
-    lilac_text_clear(&body); /* rows with which half of the warps are resident, and are not */
-    for (uint32_t words = 40; words < 80; words += 32) {
+    /* rows with which three eighths of the warps are resident beside what is live already, and are not */
+    for (uint32_t others = 8; others <= 32; others += 24) {
         lilac_text_clear(&body);
-        repeat(&body, 0, words, "%x@ = ld.global [%own + @0000] : i32\n");
-        repeat(&body, 0, words,
+        repeat(&body, 100, others, "%q@ = ld.global [%own + @0000] : i32\n");
+        lilac_text_puts(&body, "barrier\n");
+        repeat(&body, 10, 48, "%x@ = ld.global [%own + @0000] : i32\n");
+        repeat(&body, 10, 48,
                "%y@ = mul %x@, %x@ : i32\n%w@ = add %y@, %t : i32\n%z@ = mul %w@, %t : i32\n");
-        repeat(&body, 0, words, "st.global [%own + @0000], (%z@)\n");
-        assert_int_equal(scheduling_barriers(lilac_text_get(&body)), words == 40);
+        repeat(&body, 10, 48, "st.global [%own + @0000], (%z@)\n");
+        repeat(&body, 100, others, "st.global [%own + @0000], (%q@)\n");
+        assert_int_equal(scheduling_barriers(lilac_text_get(&body)), others == 8);
     }
+
+    lilac_text_clear(&body); /* a row of too many words */
+    repeat(&body, 10, 72, "%x@ = ld.global [%own + @0000] : i32\n");
+    repeat(&body, 10, 72,
+           "%y@ = mul %x@, %x@ : i32\n%w@ = add %y@, %t : i32\n%z@ = mul %w@, %t : i32\n");
+    repeat(&body, 10, 72, "st.global [%own + @0000], (%z@)\n");
+    assert_int_equal(scheduling_barriers(lilac_text_get(&body)), 0);
 
     lilac_text_clear(&body); /* one load is no row */
     lilac_text_puts(&body, "%x = ld.global [%own] : i32\n%y = add %x, %x : i32\n");
