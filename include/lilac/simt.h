@@ -11,7 +11,8 @@
  * include/lilac/simt_ops.def. The reader accepts every text that the printer writes.
  *
  * Memory: global addresses are i64; shared addresses are i32 byte offsets into the block's shared
- * memory, relative to `shared_base` (0 on the simulator). An access has 1, 2 or 4 elements of 8 to
+ * memory, relative to `shared_base` (0 on the simulator); with the access's offset they wrap at 32
+ * bits. An access has 1, 2 or 4 elements of 8 to
  * 64 bits, at most arch->vector_bytes in all, and its address is a multiple of its total size.
  * Matrix accesses move 8 × 8 matrices of 16-bit elements; each lane holds one word of each matrix.
  * The addresses of lanes 8i to 8i + 7 are those of the rows of matrix i, 16 bytes each; the

@@ -133,29 +133,39 @@ static void set_cluster(program *p, uint64_t seed) {
     p->blocks = (seed & 1) == 0 ? 2 : 4;
 }
 
-static void try_programs(bool layouts, bool clusters, uint32_t count, const char *what) {
-    tally t = {0};
+/* Functions' parameters get no random layouts. */
+static uint64_t features_of(bool layouts) {
     uint64_t features = supported(!layouts);
     for (uint32_t i = 0; layouts && program_feature(i) != NULL; i++) {
         if (strcmp(program_feature(i), "call") == 0) {
-            features &= ~(1ULL << i); /* functions' parameters get no random layouts */
+            features &= ~(1ULL << i);
         }
     }
+    return features;
+}
+
+static void make(program *p, uint64_t seed, bool layouts, bool clusters, uint64_t features) {
+    program_choices choices;
+    program_choices_seed(&choices, seed);
+    program_generate(p, &choices, features, MOST_OPERATIONS);
+    p->layout_seed = layouts ? seed : 0;
+    if (clusters) {
+        set_cluster(p, seed);
+    } else {
+        program_set_device(p, seed);
+    }
+}
+
+static void try_programs(bool layouts, bool clusters, uint32_t count, const char *what) {
+    tally t = {0};
+    const uint64_t features = features_of(layouts);
     const char *one = getenv("LILAC_TEST_SEED");
     uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 1;
     uint64_t last = one != NULL ? first : count;
     uint32_t complaints = 0;
     for (uint64_t seed = first; seed <= last; seed++) {
         program p;
-        program_choices choices;
-        program_choices_seed(&choices, seed);
-        program_generate(&p, &choices, features, MOST_OPERATIONS);
-        p.layout_seed = layouts ? seed : 0;
-        if (clusters) {
-            set_cluster(&p, seed);
-        } else {
-            program_set_device(&p, seed);
-        }
+        make(&p, seed, layouts, clusters, features);
         program_comparison j = program_check(&p, lilac_text_get(&p.text));
         note(&t, &j);
         if (one != NULL) {
@@ -196,6 +206,19 @@ static void in_clusters_with_random_layouts(void **state) {
     (void)state;
     try_programs(true, true, programs_to_try(300),
                  "programs of several blocks with random layouts");
+}
+
+/* Sums of rows that two blocks hold parts of although the columns of blocks do not move along them. */
+static void rows_beside_blocks(void **state) {
+    (void)state;
+    static const uint64_t seeds[] = {1738, 4480};
+    for (uint32_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        program p;
+        make(&p, seeds[i], true, true, features_of(true));
+        const program_comparison j = program_check(&p, lilac_text_get(&p.text));
+        assert_int_equal(j.outcome, PROGRAM_SAME);
+        program_clear(&p);
+    }
 }
 
 /* ---- found before ------------------------------------------------------------------------ */
@@ -370,9 +393,13 @@ static void samples(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_laid_out), cmocka_unit_test(with_random_layouts),
-        cmocka_unit_test(samples),     cmocka_unit_test(found_before),
-        cmocka_unit_test(in_clusters), cmocka_unit_test(in_clusters_with_random_layouts),
+        cmocka_unit_test(as_laid_out),
+        cmocka_unit_test(with_random_layouts),
+        cmocka_unit_test(samples),
+        cmocka_unit_test(found_before),
+        cmocka_unit_test(in_clusters),
+        cmocka_unit_test(in_clusters_with_random_layouts),
+        cmocka_unit_test(rows_beside_blocks),
         cmocka_unit_test(arg_max),
     };
     cmocka_set_test_filter(getenv("LILAC_TEST_ONLY"));

@@ -912,6 +912,19 @@ static void shared_traps(void **state) {
     }
 }
 
+/* An address and an offset wrap at 32 bits: an index below 0 whose constant is the offset. */
+static void shared_addresses_wrap(void **state) {
+    rig r;
+    (void)state;
+    rig_init(&r, 1, 0, 256);
+    store(&r, SHARED_STORE, word(&r, 7), word(&r, 32));
+    (void)lilac_simt_load(&r.b, SHARED_LOAD, LILAC_SIMT_I32, 1, word(&r, 0xFFFFFFF0), 48, 0, NULL,
+                          NULL);
+    assert_true(rig_run(&r));
+    assert_int_equal(r.counters.uninitialised_reads, 0);
+    rig_clear(&r);
+}
+
 static void unwritten_shared(void **state) {
     const lilac_diagnostic *d = NULL;
     rig r;
@@ -1416,6 +1429,7 @@ int main(void) {
         cmocka_unit_test(merged_loads),
         cmocka_unit_test(random_conflicts),
         cmocka_unit_test(shared_traps),
+        cmocka_unit_test(shared_addresses_wrap),
         cmocka_unit_test(unwritten_shared),
         cmocka_unit_test(races),
         cmocka_unit_test(race_of_one_instruction),

@@ -19,6 +19,7 @@
 #include "reductions/combine_blocks.h"
 
 #include <lilac/collective.h>
+#include <lilac/f2.h>
 #include <lilac/plan.h>
 
 #include <string.h>
@@ -33,10 +34,31 @@ static uint64_t axis_mask(const lilac_layout *layout, uint32_t axis) {
                : low_bits(layout->out[axis].bits) << lilac_layout_out_start(layout, axis);
 }
 
+/* Does a block hold all elements along the axis whose other coordinates are those of one of its elements?
+ * It may not although its own column keeps the axis: if a register moves along the axis and to other
+ * coordinates, which only another block's column undoes, such elements are in both blocks. The columns of
+ * a block that keep the other coordinates must span the axis. */
+static bool holds_axis(const lilac_layout *layout, uint32_t axis) {
+    const uint64_t mask = axis_mask(layout, axis);
+    const int block = lilac_layout_in(layout, "block");
+    lilac_f2_basis all, kept;
+    uint32_t span = 0;
+    lilac_f2_basis_init(&all);
+    lilac_f2_basis_init(&kept);
+    for (uint32_t i = 0; i < layout->in_count; i++) {
+        const uint32_t start = lilac_layout_in_start(layout, i);
+        for (uint32_t k = start; (int)i != block && k < start + layout->in[i].bits; k++) {
+            span += lilac_f2_basis_add(&all, layout->columns[k], 0);
+            span -= lilac_f2_basis_add(&kept, layout->columns[k] & ~mask, 0);
+        }
+    }
+    return span == (uint32_t)__builtin_popcountll(mask);
+}
+
 bool lilac_blocks_divide(const lilac_layout *layout, uint32_t axis) {
     uint64_t columns[LILAC_LAYOUT_MAX_BITS];
     const uint32_t count = lilac_layout_block_columns(columns, layout);
-    bool divides = false;
+    bool divides = count > 0 && !holds_axis(layout, axis);
     for (uint32_t i = 0; i < count; i++) {
         divides |= (columns[i] & axis_mask(layout, axis)) != 0;
     }
@@ -50,6 +72,13 @@ bool lilac_blocks_undivided(lilac_layout *result, const lilac_layout *layout, ui
     for (uint32_t i = 0; i < count; i++) {
         columns[i] &= ~axis_mask(layout, axis);
     }
+    if (!lilac_layout_change_blocks(result, layout, columns, &why)) {
+        return false;
+    }
+    if (holds_axis(result, axis)) {
+        return true;
+    }
+    memset(columns, 0, sizeof columns); /* every block holds all */
     return lilac_layout_change_blocks(result, layout, columns, &why);
 }
 
@@ -110,7 +139,8 @@ static bool find_view(block_reduction *r, const lilac_layout *layout, uint32_t a
 
 static bool find_reduction(block_reduction *r, const lilac_layout *layout, uint32_t axis) {
     *r = (block_reduction){0};
-    r->in_parts = has_highest_bits(&r->block_bits, layout, axis) && find_view(r, layout, axis);
+    r->in_parts = has_highest_bits(&r->block_bits, layout, axis) && find_view(r, layout, axis) &&
+                  (r->part_bits == 0 || holds_axis(&r->view, axis + 1));
     if (!r->in_parts) {
         r->part_bits = 0;
         r->partial = *layout;

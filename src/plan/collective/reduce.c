@@ -205,6 +205,13 @@ bool lilac_plan_reduce_init_columns(lilac_plan_reduce *plan, const lilac_layout_
     lilac_f2_basis_init(&combines);
     classify_registers(plan, &keeps, &combines);
     classify_threads(plan, &keeps, &combines);
+    const uint32_t combined = plan->fold_bits + plan->lane_steps + plan->slot_bits;
+    if (combined != plan->source.bits[axis]) {
+        return lilac_layout_refuse(
+            why,
+            "a block holds 2^%u of the 2^%u elements that a reduction along dimension %u combines",
+            combined, plan->source.bits[axis], axis);
+    }
     plan->group_major = is_group_major(plan);
     if (plan->slot_bits > 0) {
         lilac_plan_reduce_order_memory(plan);

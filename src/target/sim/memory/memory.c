@@ -31,9 +31,10 @@ void lilac_sim_gather(lilac_sim_active *lanes, const lilac_sim_worker *w,
         if (predicate && !predicate[t]) {
             continue;
         }
-        uint64_t base =
-            shared ? ((const lane_u32 *)addresses)[t] : ((const lane_u64 *)addresses)[t];
-        note_address(lanes, t, base + (uint64_t)access->offset);
+        /* a shared address has 32 bits: a register below 0 and an offset that makes up for it */
+        note_address(lanes, t,
+                     shared ? ((const lane_u32 *)addresses)[t] + (uint32_t)access->offset
+                            : ((const lane_u64 *)addresses)[t] + (uint64_t)access->offset);
     }
 }
 

@@ -74,8 +74,8 @@ static void put_global_bounds(lilac_text *out, const trap_scene *x, const lilac_
 }
 
 static void put_shared_bounds(lilac_text *out, const trap_scene *x, const lilac_sim_trap *trap) {
-    lilac_text_printf(out, "%s of %u bytes at %lld", lilac_sim_name_of(trap->at), trap->size,
-                      (long long)trap->address);
+    lilac_text_printf(out, "%s of %u bytes at %d", lilac_sim_name_of(trap->at), trap->size,
+                      (int)(int32_t)trap->address);
     lilac_sim_put_rank(out, x->launch, trap->rank);
     lilac_text_printf(out, " is outside the block's %u bytes", x->launch->kernel->shared_bytes);
 }
