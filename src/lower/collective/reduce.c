@@ -269,21 +269,44 @@ static bool open_results(lilac_reduction *r, const lilac_lower_view *source) {
     return true;
 }
 
-/* Refuses a result whose blocks hold other elements than those of the operand: each block
- * reduces its own elements. */
+/* Refuses a result of which a block has other elements than it holds parts of: each block reduces its own
+ * elements. Those of a block are the sums of its column and of columns of registers and threads, which may
+ * hold the column of a block, too. */
 static bool check_blocks(const lilac_reduction *r) {
     const lilac_plan_reduce *p = r->plan;
-    for (uint32_t i = 0; i < p->source.block_bits && !p->scalar; i++) {
-        uint64_t kept = lilac_plan_reduce_kept(p, p->source.blocks[i]);
-        if (kept != p->result.blocks[i]) {
+    const lilac_layout_columns *source = &p->source, *result = &p->result;
+    lilac_f2_basis held;
+    bool good = true;
+    if (p->scalar || source->block_bits == 0) {
+        return true;
+    }
+    lilac_f2_basis_init(&held);
+    for (uint32_t i = 0; i < source->register_bits; i++) {
+        (void)lilac_f2_basis_add(&held, lilac_plan_reduce_kept(p, source->registers[i]), 0);
+    }
+    for (uint32_t i = 0; i < source->thread_bits; i++) {
+        (void)lilac_f2_basis_add(&held, lilac_plan_reduce_kept(p, source->threads[i]), 0);
+    }
+    for (uint32_t i = 0; i < source->block_bits; i++) {
+        const uint64_t kept = lilac_plan_reduce_kept(p, source->blocks[i]);
+        if (kept != result->blocks[i]) {
             return lilac_lower_refuse(
                 r->l, "layout-conversion",
                 "bit %u of the block's rank selects coordinate %llu in the reduced operand and "
                 "%llu in the result; a reduction moves no element between blocks",
-                i, (unsigned long long)kept, (unsigned long long)p->result.blocks[i]);
+                i, (unsigned long long)kept, (unsigned long long)result->blocks[i]);
         }
     }
-    return true;
+    for (uint32_t i = 0; i < result->register_bits; i++) {
+        good = good && lilac_f2_basis_contains(&held, result->registers[i]);
+    }
+    for (uint32_t i = 0; i < result->thread_bits; i++) {
+        good = good && lilac_f2_basis_contains(&held, result->threads[i]);
+    }
+    return good ||
+           lilac_lower_refuse(r->l, "layout-conversion",
+                              "a block has elements of the result whose parts are in another "
+                              "block; a reduction moves no element between blocks");
 }
 
 static bool make_plan(lilac_reduction *r, lilac_plan_reduce *plan, const lilac_lower_view *source) {
