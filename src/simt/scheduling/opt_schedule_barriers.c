@@ -15,9 +15,10 @@
  * between threads or other control flow; shuffles do not keep the assembler from delaying loads. A
  * barrier costs the registers of the row. So there is none in loops, where registers are short
  * already, none for a row of more than MOST_WORDS words, and none where the registers of all rows
- * leave less than three eighths of the multiprocessor's warps resident: other warps hide more then.
- * (H200, kept kernels of torch.compile with the options that are fastest under Triton: 1.01 times as
- * fast over 20 kernels of four development models, 0.975 to 1.137, and 1.027 over 79 of the others,
+ * leave less than three eighths of the multiprocessor's warps resident, or fewer blocks than the
+ * kernel asks for (opt_occupancy.c): other warps hide more then, or registers spill.
+ * (H200, kept kernels of torch.compile with the options that are fastest under Triton: 1.014 times
+ * as fast over 17 kernels of four development models, 0.975 to 1.137, and 1.027 over 77 of the others,
  * beside the rule before, which left out kernels with barriers between threads, rows in front of
  * shuffles, and less than half of the warps.) */
 #include "internal.h"
@@ -83,12 +84,13 @@ static lilac_simt_instruction *next_row(row_search *s, lilac_simt_instruction *f
     return NULL;
 }
 
-/* With all rows in registers, are three eighths of the multiprocessor's warps resident, and more than
- * one block? */
+/* With all rows in registers, are three eighths of the multiprocessor's warps resident, more than one
+ * block, and the blocks that the kernel asks for? */
 static bool leaves_warps(const lilac_simt_kernel *kernel) {
     const uint32_t blocks =
         lilac_simt_resident_blocks(kernel, lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
-    return blocks > 1 && 8 * blocks * kernel->num_warps >= 3 * kernel->module->arch->resident_warps;
+    return blocks > 1 && blocks >= kernel->min_blocks &&
+           8 * blocks * kernel->num_warps >= 3 * kernel->module->arch->resident_warps;
 }
 
 bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel) {
