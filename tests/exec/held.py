@@ -62,14 +62,8 @@ def check(lilac, ptxas, kernel):
 
 def main():
     lilac, ptxas = command.parse_arguments(__doc__).lilac, shutil.which("ptxas")
-    for seed in range(KERNELS):
-        kernel = Kernel(seed)
-        reason = check(lilac, ptxas, kernel)
-        if reason:
-            print("kernel %d (%s): %s" % (seed, kernel, reason))
-            return 1
-    print("%d kernels" % KERNELS)
-    return 0
+    return staggered.check_all([Kernel(seed) for seed in range(KERNELS)],
+                               lambda _, kernel: check(lilac, ptxas, kernel))
 
 
 if __name__ == "__main__":

@@ -220,16 +220,21 @@ def check(lilac, ptxas, kernel, mutate):
         return reason or (check_ptxas(ptxas, ptx) if ptxas else None)
 
 
-def main():
-    lilac, ptxas = command.parse_arguments(__doc__).lilac, shutil.which("ptxas")
-    for seed in range(KERNELS):
-        kernel = Kernel(seed)
-        reason = check(lilac, ptxas, kernel, seed < KERNELS // 2)
+def check_all(kernels, reason_of):
+    """The exit status. reason_of(seed, kernel): why the kernel is wrong, or None."""
+    for seed, kernel in enumerate(kernels):
+        reason = reason_of(seed, kernel)
         if reason:
             print("kernel %d (%s): %s" % (seed, kernel, reason))
             return 1
-    print("%d kernels" % KERNELS)
+    print("%d kernels" % len(kernels))
     return 0
+
+
+def main():
+    lilac, ptxas = command.parse_arguments(__doc__).lilac, shutil.which("ptxas")
+    return check_all([Kernel(seed) for seed in range(KERNELS)],
+                     lambda seed, kernel: check(lilac, ptxas, kernel, seed < KERNELS // 2))
 
 
 if __name__ == "__main__":

@@ -394,6 +394,21 @@ static void barriers_behind_rows(void **state) {
         assert_int_equal(scheduling_barriers(lilac_text_get(&body)), others == 8);
     }
 
+    /* the number of blocks that the kernel asks for leaves no registers for the row (as in
+     * blocks_stated), and other code of as many words */
+    for (uint32_t shared = 4; shared <= 20; shared += 16) {
+        writing w;
+        lilac_text_clear(&body);
+        norm(&body, 44, shared, "barrier\n");
+        lilac_text_puts(&body, "barrier\n" LOAD2);
+        work(&body, 0, 120, "%x");
+        lilac_text_puts(&body, "%z = add %v119, %y : i32\nst.global [%own], (%z)\n");
+        open(&w, 8, lilac_text_get(&body));
+        check_min_blocks(&w, shared, shared == 20 ? 4 : 0);
+        assert_int_equal(count_of(lilac_text_get(&w.ptx), "bra.uni"), shared == 4);
+        close(&w);
+    }
+
     lilac_text_clear(&body); /* a row of too many words */
     repeat(&body, 10, 72, "%x@ = ld.global [%own + @0000] : i32\n");
     repeat(&body, 10, 72,

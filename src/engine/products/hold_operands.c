@@ -12,8 +12,8 @@
  *
  * Below n = 64 shared memory is the slower one. Such products are those of attention with long rows (Q K^T
  * with 32 columns for each group of warps). That alone gained nothing on an H200 where the rings had all the
- * buffers that they wanted (gradients of attention: 0.98 to 1.01 times as fast). The operand is held if its
- * memory is room for one more stage that the rings lack, no resident block is lost, and threads have registers
+ * buffers that they wanted (gradients of attention: 0.98 to 1.01 times as fast). The operand is held if
+ * without its memory the rings fit in shared memory with one stage more, no resident block is lost, and threads have registers
  * for it besides those that an assembler takes where nothing limits it: with fewer, products wait for each
  * other. (Rows of 256 elements: 1.12 times as fast.) */
 #include "emit.h"
@@ -43,19 +43,15 @@ static const lilac_tile_op *innermost_loop(const lilac_tile_op *op) {
     return loop;
 }
 
-/* The tensor in memory whose layout this compiler chose, all of whose uses are first operands of products; else
- * NULL. */
+/* The tensor in memory whose layout this compiler chose and that one product alone reads, as its first operand;
+ * else NULL. */
 static lilac_tile_value *tensor_in(const lilac_tile_value *memory) {
     const lilac_tile_op *allocation = memory->op;
     if (allocation == NULL || allocation->code != LILAC_TILE_OP_TTG_LOCAL_ALLOC ||
         allocation->operand_count != 1 ||
-        lilac_tile_find_text(&allocation->attributes, "lilac.memory") == NULL) {
+        lilac_tile_find_text(&allocation->attributes, "lilac.memory") == NULL ||
+        memory->uses->next != NULL) {
         return NULL;
-    }
-    for (const lilac_tile_use *use = memory->uses; use != NULL; use = use->next) {
-        if (use->op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT || use->index != 0) {
-            return NULL;
-        }
     }
     return allocation->operands[0].value;
 }
@@ -111,9 +107,7 @@ static void visit_product(holding *h, lilac_tile_op *product) {
     lilac_tile_value *held = lilac_emit_unary(&e, LILAC_TILE_OP_TTG_CONVERT_LAYOUT, type, tensor);
     held->name = memory->name;
     lilac_tile_set_operand(product, 0, held);
-    if (memory->uses == NULL) {
-        lilac_tile_remove(memory->op);
-    }
+    lilac_tile_remove(memory->op);
     lilac_tile_number(h->function);
     h->changed = true;
 }

@@ -269,9 +269,8 @@ static bool open_results(lilac_reduction *r, const lilac_lower_view *source) {
     return true;
 }
 
-/* Refuses a result of which a block has other elements than it holds parts of: each block reduces its own
- * elements. Those of a block are the sums of its column and of columns of registers and threads, which may
- * hold the column of a block, too. */
+/* Each block reduces its own elements. Refuses a result that assigns a block other coordinates than its part of
+ * the operand has: these are sums of the block's column and of columns of registers and threads. */
 static bool check_blocks(const lilac_reduction *r) {
     const lilac_plan_reduce *p = r->plan;
     const lilac_layout_columns *source = &p->source, *result = &p->result;

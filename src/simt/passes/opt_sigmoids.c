@@ -32,7 +32,7 @@
  * is 0, that of an infinity NaN. NaN stays NaN.
  *
  * 3. Triton writes -x as 0 - x. Where x is 0 the two have different signs, which an exponential, a
- * comparison or a sum with a number does not see; if no user does:
+ * magnitude or a sum with a number does not depend on; if no user does:
  *
  *     %m = fsub 0.0, %x            →   %m = fneg %x
  *
@@ -158,8 +158,8 @@ static void count_constants(const sigmoids *s, const instruction *i) {
 }
 
 /* Of two numbers that differ in the sign of a zero an operation makes numbers that differ in the sign of a
- * zero at most, unless it divides by them or takes their bits; a sum with a number that is not 0 makes equal
- * ones. */
+ * zero at most, unless it divides by them or takes their bits; a sum with a number that no option flushes makes
+ * equal ones. */
 static void count_signs_of_zeros(const sigmoids *s, const instruction *i) {
     const bool same = i->result != 0 && is_zero_unsigned(s, i->result);
     bool constant_sum = false;
@@ -172,11 +172,11 @@ static void count_signs_of_zeros(const sigmoids *s, const instruction *i) {
     case LILAC_SIMT_OP_FADD:
     case LILAC_SIMT_OP_FSUB:
         for (uint32_t side = 0; side < 2; side++) {
-            constant_sum |= is_number(s->b.kernel, i->operands[side], &k) && k != 0;
+            constant_sum |= is_number(s->b.kernel, i->operands[side], &k) && fabsf(k) >= LEAST;
         }
         break;
     case LILAC_SIMT_OP_FFMA:
-        constant_sum = is_number(s->b.kernel, i->operands[2], &k) && k != 0;
+        constant_sum = is_number(s->b.kernel, i->operands[2], &k) && fabsf(k) >= LEAST;
         break;
     case LILAC_SIMT_OP_FNEG:
     case LILAC_SIMT_OP_FMUL:
