@@ -123,6 +123,25 @@ def test_another_ptxas(cache, monkeypatch, tmp_path):
     assert {"-lineinfo", "-v", "--gpu-name=sm_90a"} <= set(flags) and flags[-2] == "-o"
 
 
+def test_ptxas_named_late(cache, monkeypatch, tmp_path):
+    """The key names the ptxas that runs, whichever ran first in this process: torch.compile sets
+    TRITON_PTXAS_PATH when it compiles its first kernel, after it asked for the key or before."""
+    from conftest import forget
+    from triton import knobs
+
+    own = tmp_path / "ptxas"
+    own.write_text(f'#!/bin/sh\ncase "$*" in *--version*) echo "of torch, release 13.9" ;; '
+                   f'*) exec "{knobs.nvidia.ptxas.path}" "$@" ;; esac\n')
+    own.chmod(0o755)
+    turn(True)
+    scale()  # with Triton's ptxas
+    for path in (str(own), knobs.nvidia.ptxas.path, str(own)):
+        monkeypatch.setenv("TRITON_PTXAS_PATH", path)
+        forget(kernels)
+        scale()
+        assert len(entries(cache)) == 2
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_autotuner(order):
     """The best configuration found with one compiler is not the other's."""

@@ -62,33 +62,43 @@ def adapted(make_cubin: Any, path: Optional[str]) -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def _release(path: str, key: str) -> Optional[str]:
-    """The release that a ptxas prints, such as 12.8; `key` changes when the file does."""
+def _version(path: str, key: str) -> Optional[str]:
+    """What a ptxas prints as its version; `key` changes when the file does."""
     try:
-        said = subprocess.run([path, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        return subprocess.run([path, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r"release (\d+\.\d+)", said)
-    return found.group(1) if found else None
+
+
+def _path(make_cubin: Any, architecture: int, path: Optional[str]) -> Optional[str]:
+    """The ptxas that the stage runs now; None if this Triton does not say which."""
+    if path is not None:
+        return path
+    get = make_cubin.__globals__.get("get_ptxas")
+    try:
+        tool = get(architecture) if get is not None else None
+    except (TypeError, RuntimeError):  # another signature, or no ptxas: Triton says so when it runs it
+        tool = None
+    found = getattr(tool, "path", None)
+    return None if found is None else str(found)
+
+
+def version_of(make_cubin: Any, architecture: int, path: Optional[str], key: str) -> Optional[str]:
+    """What the ptxas that assembles for a device prints as its version; None if that is not known."""
+    found = _path(make_cubin, architecture, path)
+    return None if found is None else _version(found, key)
 
 
 def ptxas_of(make_cubin: Any, architecture: int, path: Optional[str], key: str) -> tuple[str, Optional[int]]:
     """The ptxas that assembles for a device, in words, and the newest PTX ISA version that it reads, times
     ten; None if it does not print its release."""
-    if path is not None:
-        release = _release(path, key)
-    else:
-        get = make_cubin.__globals__.get("get_ptxas")
-        try:
-            tool = get(architecture) if get is not None else None
-        except (TypeError, RuntimeError):  # another signature, or no ptxas: Triton says so when it runs it
-            tool = None
-        path, release = getattr(tool, "path", "ptxas"), getattr(tool, "version", None)
+    found = _path(make_cubin, architecture, path)
+    release = re.search(r"release (\d+)\.(\d+)", version_of(make_cubin, architecture, path, key) or "")
     if release is None:
-        return str(path), None
-    major, minor = (int(part) for part in release.split("."))
-    return f"{path}, release {release}", _core.ptx_version_of_cuda(1000 * major + 10 * minor) or None
+        return found or "ptxas", None
+    major, minor = (int(part) for part in release.groups())
+    return f"{found}, {release.group()}", _core.ptx_version_of_cuda(1000 * major + 10 * minor) or None
 
 
 def refusal_of(error: Any) -> tuple[str, tuple[str, ...]]:

@@ -61,7 +61,10 @@ def backend_class(base: type, settings: Any) -> type:
         lilac = settings
 
         def hash(self) -> str:
-            return f"{super().hash()}-{settings.key}"
+            # Triton's own hash holds the version of the ptxas that it found first in this process. torch.compile
+            # names another one later, at a time that depends on what its caches hold.
+            version = assembler.version_of(base.make_cubin, self.target.arch, settings.ptxas, settings.key)
+            return f"{super().hash() if version is None else f'{version}-{self.target.arch}'}-{settings.key}"
 
         def get_module_map(self) -> Any:
             # The last call of Triton before the front end.
