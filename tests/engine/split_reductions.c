@@ -1,7 +1,8 @@
 /* split_reductions: random loops that accumulate reductions give on the simulator what the interpreter
  * says that they mean: integers, bit operations and extrema exactly, sums and products of floats within
- * the error of any association. Where the accumulator has the reduction's operation and no other use,
- * no instruction of the loop exchanges values between threads. */
+ * the error of any association. Where the accumulator has the reduction's operation and no other use
+ * (but for a product with a factor before a sum is added), no instruction of the loop exchanges values
+ * between threads. */
 #include "support/random_programs.h"
 #include "support/test.h"
 
@@ -36,6 +37,7 @@ typedef struct loop_case {
     bool nested;   /* in a loop that carries the accumulator */
     bool used;     /* the loop uses the accumulator, before or after its update */
     bool constant; /* the initial value is a constant, and not loaded */
+    bool scaled; /* the accumulator is multiplied before its update, by a number of each element */
 } loop_case;
 
 static bool chance(lilac_random *random, uint32_t of) {
@@ -67,6 +69,12 @@ static loop_case random_case(lilac_random *random) {
     if (chance(random, 8)) {
         c.update = &combiners[lilac_random_below(random, kinds)];
         c.update = c.update->scalar == c.of->scalar ? c.update : c.of;
+    }
+    c.scaled = chance(random, 5);
+    if (c.scaled) {
+        c.of = c.update = &combiners[0];
+        c.twice = c.twice && c.second != c.of && c.second->scalar == c.of->scalar;
+        c.expanded = false;
     }
     c.axis = c.flat ? 0 : c.axis;
     c.expanded = c.expanded && !c.flat;
@@ -112,11 +120,16 @@ static void put_reduce(lilac_text *text, const loop_case *c, const types *t, con
         lilac_text_printf(text, "%%e%s = tt.expand_dims %%s%s {axis = %u : i32} : %s -> %s\n", name,
                           name, c->axis, t->result, t->accumulator);
     }
-    const char *from = c->expanded ? "e" : "s";
-    lilac_text_printf(
-        text, c->swapped ? "%%n%s = %s %%%s%s, %%a%s : %s\n" : "%%n%s = %s %%a%s, %%%s%s : %s\n",
-        name, (first ? c->update : c->second)->name, c->swapped ? from : name,
-        c->swapped ? name : from, name, t->accumulator);
+    char value[8], accumulator[8];
+    snprintf(value, sizeof value, "%s%s", c->expanded ? "e" : "s", name);
+    snprintf(accumulator, sizeof accumulator, "%s%s", first && c->scaled ? "d" : "a", name);
+    if (first && c->scaled) {
+        lilac_text_printf(text, "%%d0 = arith.mulf %%%s, %%%s : %s\n", c->swapped ? "factor" : "a0",
+                          c->swapped ? "a0" : "factor", t->accumulator);
+    }
+    lilac_text_printf(text, "%%n%s = %s %%%s, %%%s : %s\n", name,
+                      (first ? c->update : c->second)->name, c->swapped ? value : accumulator,
+                      c->swapped ? accumulator : value, t->accumulator);
 }
 
 /* Products of other numbers would overflow in one association and not in another. */
@@ -220,6 +233,34 @@ static void put_head(lilac_text *text, const loop_case *c, const types *t) {
     }
 }
 
+/* A half or one for each element of the accumulator, from what is loaded. */
+static void put_factor(lilac_text *text, const loop_case *c, const types *t) {
+    const bool scalar = strcmp(t->accumulator, t->element) == 0;
+    const uint32_t left = c->axis == 0 ? c->columns : c->rows;
+    char bits[32] = "i1";
+    if (!scalar) {
+        snprintf(bits, sizeof bits, "tensor<%uxi1>", left);
+        lilac_text_printf(
+            text,
+            "%%left = tt.make_range {end = %u : i32, start = 0 : i32} : tensor<%uxi32>\n"
+            "%%fs = tt.splat %%x : !tt.ptr<f32> -> tensor<%ux!tt.ptr<f32>>\n"
+            "%%fp = tt.addptr %%fs, %%left : tensor<%ux!tt.ptr<f32>>, tensor<%uxi32>\n"
+            "%%loaded = tt.load %%fp : tensor<%ux!tt.ptr<f32>>\n",
+            left, left, left, left, left, left);
+    }
+    lilac_text_printf(text,
+                      scalar
+                          ? "%%half = arith.constant 0.5 : %s\n%%whole = arith.constant 1.0 : %s\n"
+                          : "%%half = arith.constant dense<0.5> : %s\n"
+                            "%%whole = arith.constant dense<1.0> : %s\n",
+                      t->accumulator, t->accumulator);
+    lilac_text_printf(text,
+                      "%%small = arith.cmpf olt, %%%s, %%whole : %s\n"
+                      "%%factor = arith.select %%small, %%half, %%whole : %s%s%s\n",
+                      scalar ? "first" : "loaded", t->accumulator, scalar ? "" : bits,
+                      scalar ? "" : ", ", t->accumulator);
+}
+
 static void put_replaced(lilac_text *text, const char *from, const char *name, const char *with) {
     const size_t length = strlen(name);
     for (const char *at = strstr(from, name); at != NULL; at = strstr(from, name)) {
@@ -237,6 +278,9 @@ static void put_case(lilac_text *text, const loop_case *c) {
     const bool scalar = strcmp(t.accumulator, t.element) == 0;
     lilac_text body = {0};
     put_head(text, c, &t);
+    if (c->scaled) {
+        put_factor(text, c, &t);
+    }
     put_loop(&body, c, &t);
     put_replaced(text, lilac_text_get(&body), "%init",
                  c->constant ? "%literal"
@@ -304,12 +348,12 @@ static bool has_exchanges(const char *text, uint32_t warps) {
 }
 
 /* Where all elements of a thread fit in the registers that the pass may use, it has no reason not to
- * split. */
+ * split. A loop around one with scaled accumulators begins each time with what these sum to. */
 static bool is_split(const loop_case *c) {
     const uint32_t words =
         (1U + c->twice) * c->rows * c->columns * lilac_scalar_bits(c->of->scalar) / 32;
-    return c->of == c->update && !c->used && (!c->known || c->iterations > 1) &&
-           words <= 32 * 32 * c->warps;
+    return c->of == c->update && !c->used && !(c->scaled && c->nested) &&
+           (!c->known || c->iterations > 1) && words <= 32 * 32 * c->warps;
 }
 
 static void random_loops(void **state) {

@@ -1,7 +1,7 @@
 /* accumulations: which reductions a loop accumulates, and how the layout of their operands divides the axis.
  *
  *   follow         reduction ─▶ shape operations, conversions ─▶ update ─▶ what the loop yields
- *                  carried value ──────────────────────────────▶
+ *                  carried value ──▶ (product with a factor) ──▶
  *   divide         the bits of the axis, the highest first, in runs: threads T, registers R
  *   find_layouts   the layout with the axis as two dimensions, T before R, and the one without R
  */
@@ -108,6 +108,30 @@ static bool is_accumulator(const lilac_tile_op *loop, const lilac_tile_value *va
     return false;
 }
 
+/* Finds the carried value that the update adds to: its operand, or, of sums that need no other operation,
+ * a factor of it. f32 and f64 alone, so that the division of an initial value by a power of two is exact. */
+static bool find_accumulator(accumulation *result, const lilac_tile_op *loop,
+                             const lilac_tile_op *reduce) {
+    const lilac_tile_value *value = result->update->operands[result->side].value;
+    if (is_accumulator(loop, value, &result->slot)) {
+        return true;
+    }
+    lilac_tile_op *scale = value->op;
+    if (scale == NULL || scale->code != LILAC_TILE_OP_ARITH_MULF ||
+        scale->parent != reduce->parent || only_use(value) == NULL || result->moved_count > 0 ||
+        result->update->code != LILAC_TILE_OP_ARITH_ADDF ||
+        lilac_tile_element_bits(value->type) < 32) {
+        return false;
+    }
+    result->scale = scale;
+    for (result->scale_side = 0; result->scale_side < 2; result->scale_side++) {
+        if (is_accumulator(loop, scale->operands[result->scale_side].value, &result->slot)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Follows result i of the reduction to what the loop carries. */
 static bool follow(accumulation *result, const lilac_tile_op *loop, const lilac_tile_op *reduce,
                    uint32_t i) {
@@ -134,8 +158,8 @@ static bool follow(accumulation *result, const lilac_tile_op *loop, const lilac_
         value = &use->op->results[0];
     }
     const lilac_tile_value *sum = &result->update->results[0];
-    return is_accumulator(loop, result->update->operands[result->side].value, &result->slot) &&
-           only_use(sum) != NULL && lilac_tile_next(loop, result->slot) == sum;
+    return find_accumulator(result, loop, reduce) && only_use(sum) != NULL &&
+           lilac_tile_next(loop, result->slot) == sum;
 }
 
 /* Are all results of the reduction accumulators of the loop? */
@@ -274,6 +298,21 @@ bool lilac_split_layout(lilac_layout *view, const lilac_layout *layout, uint32_t
     return true;
 }
 
+/* Do all threads that have a part of an element's sum have its factor? */
+static bool check_scales(const accumulation_candidate *c) {
+    lilac_layout slice;
+    lilac_layout_slice(&slice, &c->partial, c->axis);
+    for (uint32_t i = 0; i < c->reduce->operand_count; i++) {
+        const accumulation *of = &c->of[i];
+        const lilac_tile_type *type = of->update->results[0].type;
+        if (of->scale != NULL && lilac_tile_is_tensor(type) &&
+            (type->layout == NULL || !lilac_layout_equal(type->layout, &slice))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool lilac_accumulation_find(accumulation_candidate *c) {
     const lilac_tile_op *reduce = c->reduce;
     if (!follow_all(c->of, c->loop, reduce)) {
@@ -287,5 +326,5 @@ bool lilac_accumulation_find(accumulation_candidate *c) {
     }
     c->axis = (uint32_t)lilac_tile_find_integer(&reduce->attributes, "axis", 0);
     return c->axis < layout->out_count && divide(&c->split, layout, c->axis) &&
-           find_layouts(c, layout);
+           find_layouts(c, layout) && check_scales(c);
 }

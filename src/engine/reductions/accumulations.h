@@ -10,12 +10,14 @@ enum {
     MOST_MOVED = 8    /* operations between a reduction and the update */
 };
 
-/* One result of a reduction, and where it goes. */
+/* One result of a reduction, and where it goes. `scale` multiplies the accumulator before the update, by
+ * another operand; NULL: nothing does. */
 typedef struct accumulation {
     lilac_tile_op *moved[MOST_MOVED]; /* the operations between the reduction and the update */
     uint32_t moved_count;
-    lilac_tile_op *update;
+    lilac_tile_op *update, *scale;
     uint32_t side, slot; /* the operand of the update that is the accumulator; its carried value */
+    uint32_t scale_side; /* the operand of the product that is the accumulator */
     int64_t neutral;     /* its bits */
 } accumulation;
 

@@ -29,8 +29,17 @@
  *     n · price(reduce R) + n · price(additional accumulators) + price(reduce T)
  *                                                               <  n · price(reduce T × R)
  *
+ * An accumulator may be multiplied before a sum is added to it, as in the softmax of attention. The factor f
+ * is the same for all elements of the sum, so each part is multiplied by it:
+ *
+ *     (…(x · f_1 + Σ_t s_1[t]) · f_2 + …)  =  Σ_t (…(x / |T| · f_1 + s_1[t]) · f_2 + …)
+ *
+ * |T| is a power of two, and x / |T| is exact unless it is subnormal. Products of sums are rounded for each
+ * part, then, and not once.
+ *
  * Loops are visited from the innermost to the outermost: what the inner loop accumulates is then a
  * reduction in the outer one. */
+#include "emit.h"
 #include "reductions/accumulations.h"
 #include "reductions/combine_blocks.h"
 
@@ -70,7 +79,7 @@ static bool gains(const splitter *s, const accumulation_candidate *c) {
     for (uint32_t i = 0; i < reduce->operand_count; i++) {
         const lilac_tile_type *type = c->of[i].update->results[0].type;
         const int64_t more = (INT64_C(1) << c->partial.in[0].bits) - registers_of(type);
-        elements += more;
+        elements += c->of[i].scale != NULL ? 2 * more : more;
         words += more * (lilac_tile_element_bits(type) > 32 ? 2 : 1);
     }
     inside += elements * arch->costs->issue * s->target->num_warps;
@@ -97,6 +106,26 @@ static lilac_tile_value *unary(const splitter *s, lilac_tile_opcode code, lilac_
     made->position = place->position;
     lilac_tile_insert_before(place, made);
     return &made->results[0];
+}
+
+/* A value without the axis, for each part of the accumulator: a scalar, or a tensor with the layout of a slice
+ * of the accumulators. */
+static lilac_tile_value *spread(const splitter *s, const accumulation_candidate *c,
+                                lilac_tile_value *value, lilac_tile_op *place) {
+    if (!lilac_tile_is_tensor(value->type)) {
+        return unary(s, LILAC_TILE_OP_TT_SPLAT, value, &c->partial, place);
+    }
+    lilac_layout expanded;
+    lilac_layout_expand(&expanded, value->type->layout, c->axis);
+    value = unary(s, LILAC_TILE_OP_TT_EXPAND_DIMS, value, &expanded, place);
+    lilac_engine_set_integer(s->module, value->op, "axis", c->axis);
+    return unary(s, LILAC_TILE_OP_TT_BROADCAST, value, &c->partial, place);
+}
+
+static lilac_tile_value *multiplied(const splitter *s, lilac_tile_value *a, lilac_tile_value *b,
+                                    lilac_tile_op *place) {
+    const lilac_emitter e = {.module = s->module, .place = place};
+    return lilac_emit_binary(&e, LILAC_TILE_OP_ARITH_MULF, a, b);
 }
 
 /* The operand with its axis as T × R, before the reduction. */
@@ -176,14 +205,19 @@ static void rewrite_body(const splitter *s, const accumulation_candidate *c, uin
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        lilac_tile_op *update = update_again(
-            s, &c->of[i], lilac_tile_iteration_argument(c->loop, first + i), values[i]);
-        lilac_tile_insert_before(c->reduce, update);
+        const accumulation *of = &c->of[i];
+        lilac_tile_value *accumulator = lilac_tile_iteration_argument(c->loop, first + i);
+        if (of->scale != NULL) {
+            lilac_tile_value *factor = of->scale->operands[1 - of->scale_side].value;
+            accumulator = multiplied(s, accumulator, spread(s, c, factor, of->update), of->update);
+        }
+        lilac_tile_op *update = update_again(s, of, accumulator, values[i]);
+        lilac_tile_insert_before(of->update, update);
         lilac_tile_set_next(c->loop, first + i, &update->results[0]);
     }
 }
 
-/* Behind the loop: the accumulators are reduced, and the initial values are added. */
+/* Behind the loop: the accumulators are reduced, and the initial values are added that they do not hold. */
 static void rewrite_results(const splitter *s, const accumulation_candidate *c, uint32_t first) {
     const uint32_t count = c->reduce->operand_count;
     lilac_tile_value *values[MOST_REDUCED];
@@ -202,10 +236,13 @@ static void rewrite_results(const splitter *s, const accumulation_candidate *c, 
             last = moved;
             value = &moved->results[0];
         }
-        lilac_tile_op *update = update_again(s, of, lilac_tile_init(c->loop, of->slot), value);
-        lilac_tile_insert_after(last, update);
-        last = update;
-        lilac_tile_replace_uses(&c->loop->results[of->slot], &update->results[0]);
+        if (of->scale == NULL) {
+            lilac_tile_op *update = update_again(s, of, lilac_tile_init(c->loop, of->slot), value);
+            lilac_tile_insert_after(last, update);
+            last = update;
+            value = &update->results[0];
+        }
+        lilac_tile_replace_uses(&c->loop->results[of->slot], value);
     }
 }
 
@@ -216,6 +253,9 @@ static void remove_old(const splitter *s, const accumulation_candidate *c) {
         const accumulation *of = &c->of[i];
         lilac_tile_set_next(c->loop, of->slot, lilac_tile_iteration_argument(c->loop, of->slot));
         lilac_tile_remove(of->update);
+        if (of->scale != NULL) {
+            lilac_tile_remove(of->scale);
+        }
         for (uint32_t k = of->moved_count; k-- > 0;) {
             lilac_tile_remove(of->moved[k]);
         }
@@ -226,15 +266,30 @@ static void remove_old(const splitter *s, const accumulation_candidate *c) {
     (void)why; /* a carried value that is only passed on changes nothing */
 }
 
+/* What an accumulator begins with: the neutral element, or its share of the initial value. */
+static lilac_tile_value *start_of(const splitter *s, const accumulation_candidate *c, uint32_t i) {
+    const accumulation *of = &c->of[i];
+    const lilac_tile_type *element = lilac_tile_element(c->reduce->operands[i].value->type);
+    const lilac_tile_type *type = tensor_of(s, element, &c->partial);
+    if (of->scale == NULL) {
+        return lilac_engine_make_constant(s->module, c->loop, type, of->neutral)->results;
+    }
+    const double share = 1 / (double)(UINT64_C(1) << c->split.thread_bits);
+    lilac_tile_value *factor =
+        lilac_engine_make_constant(
+            s->module, c->loop, type,
+            (int64_t)lilac_scalar_encode(element->scalar, share, LILAC_ROUND_NEAREST_EVEN, false))
+            ->results;
+    return multiplied(s, spread(s, c, lilac_tile_init(c->loop, of->slot), c->loop), factor,
+                      c->loop);
+}
+
 static void rewrite(splitter *s, const accumulation_candidate *c) {
     const uint32_t count = c->reduce->operand_count;
     const uint32_t first = lilac_tile_carried_count(c->loop);
     lilac_tile_value *inits[MOST_REDUCED];
     for (uint32_t i = 0; i < count; i++) {
-        const lilac_tile_type *element = lilac_tile_element(c->reduce->operands[i].value->type);
-        inits[i] = &lilac_engine_make_constant(s->module, c->loop,
-                                               tensor_of(s, element, &c->partial), c->of[i].neutral)
-                        ->results[0];
+        inits[i] = start_of(s, c, i);
     }
     lilac_tile_add_carried(s->module, c->loop, count, inits);
     rewrite_body(s, c, first);
