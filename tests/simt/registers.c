@@ -43,16 +43,20 @@ static void add_arithmetic(random_loop *l) {
     l->pool[l->count++] = made;
 }
 
-/* Values of the sums, or in one case in four others, unless a body replaces them: mostly by values that it
- * computes. */
+/* Values of the sums, or in one case in four others, or in one products of them, unless a body replaces them:
+ * mostly by values that it computes. */
 static void add_branch(random_loop *l, lilac_simt_value sums) {
     lilac_simt_builder *b = &l->r.b;
     const lilac_simt_type types[COUNT] = {LILAC_SIMT_F32, LILAC_SIMT_F32, LILAC_SIMT_F32,
                                           LILAC_SIMT_F32};
     lilac_simt_value kept[COUNT], computed[COUNT];
-    const bool own = random_below(&l->random, 4) != 0, second = random_below(&l->random, 2) != 0;
+    const uint32_t kind = random_below(&l->random, 4);
+    const bool second = random_below(&l->random, 2) != 0;
     for (uint32_t e = 0; e < COUNT; e++) {
-        kept[e] = own ? sums + e : pick(l);
+        kept[e] = kind == 0 ? pick(l)
+                  : kind == 1
+                      ? lilac_simt_op2(b, LILAC_SIMT_OP_FMUL, LILAC_SIMT_F32, sums + e, pick(l))
+                      : sums + e;
     }
     const lilac_simt_value condition = lilac_simt_any_lane(
         b, lilac_simt_compare_values(b, LILAC_SIMT_UNE, pick(l),
@@ -88,7 +92,7 @@ static void add_wgmma(random_loop *l) {
     const lilac_matrix_descriptor packed = {
         .leading = 16, .stride = 1024, .swizzle = LILAC_MATRIX_SWIZZLE_128};
     lilac_simt_builder *b = &l->r.b;
-    const lilac_simt_value where = lilac_simt_matrix_descriptor(b, word(&l->r, 0), &packed);
+    const lilac_simt_value where = lilac_simt_matrix_descriptor(b, word(&l->r, 0), 0, &packed);
     lilac_simt_value sums[COUNT];
     const bool last = random_below(&l->random, 4) != 0;
     for (uint32_t e = 0; e < COUNT; e++) {
@@ -124,6 +128,9 @@ static void build(random_loop *l, uint64_t seed) {
     l->count = COUNT;
     /* often one operation on each sum, in their order */
     if (random_below(&l->random, 3) == 0) {
+        for (uint32_t n = random_below(&l->random, 6); n > 0; n--) {
+            add_arithmetic(l);
+        }
         add_branch(l, waited);
         l->branches = true;
     }
@@ -227,7 +234,12 @@ static bool updates(const life *later, lilac_simt_value operand) {
     }
 }
 
-static void check(const random_loop *l, uint64_t seed, uint32_t *shared, uint32_t *joined) {
+static bool is_arithmetic(const lilac_simt_instruction *i) {
+    return i != NULL && i->code != LILAC_SIMT_OP_WGMMA && i->code != LILAC_SIMT_OP_WGMMA_WAIT;
+}
+
+static void check(const random_loop *l, uint64_t seed, uint32_t *shared, uint32_t *joined,
+                  uint32_t *replaced) {
     life lives[4 * MOST_VALUES];
     const lilac_simt_body *body = l->loop->bodies[0];
     const uint32_t count = find_lives(lives, body, COUNT + 1);
@@ -240,6 +252,7 @@ static void check(const random_loop *l, uint64_t seed, uint32_t *shared, uint32_
                 continue;
             }
             *shared += 1;
+            *replaced += v->definition->code == LILAC_SIMT_OP_IF && is_arithmetic(u->definition);
             if (u->last > v->defined || (u->last == v->defined && !updates(v, u->value))) {
                 fail_msg("seed %llu: %%%u and %%%u are live at the same time in register %u",
                          (unsigned long long)seed, u->value, v->value, homes[u->value]);
@@ -255,6 +268,7 @@ static void check(const random_loop *l, uint64_t seed, uint32_t *shared, uint32_
 static void values_of_one_register_are_never_live_together(void **state) {
     (void)state;
     uint32_t shared = 0, joined[2] = {0, 0}, sums[2] = {0, 0}; /* without and with an `if` */
+    uint32_t replaced = 0; /* results of an `if` in registers of arithmetic before it */
     const uint32_t loops = scaled(2000);
     for (uint64_t seed = 1; seed <= loops; seed++) {
         static random_loop l;
@@ -262,15 +276,16 @@ static void values_of_one_register_are_never_live_together(void **state) {
         if (!lilac_simt_verify(l.r.module)) {
             fail_with_diagnostics(l.r.context, "the loop is not valid");
         }
-        check(&l, seed, &shared, &joined[l.branches]);
+        check(&l, seed, &shared, &joined[l.branches], &replaced);
         sums[l.branches] += COUNT;
         rig_clear(&l.r);
     }
     print_message(
         "%u pairs share a register; %u of %u sums are in the register of the argument, and %u "
-        "of %u behind an if\n",
-        shared, joined[0], sums[0], joined[1], sums[1]);
-    assert_true(shared > loops && 8 * joined[0] > sums[0] && 20 * joined[1] > sums[1]);
+        "of %u behind an if; %u results of an if are in the register of a value before it\n",
+        shared, joined[0], sums[0], joined[1], sums[1], replaced);
+    assert_true(10 * replaced > loops && shared > loops && 8 * joined[0] > sums[0] &&
+                20 * joined[1] > sums[1]);
 }
 
 int main(void) {

@@ -8,6 +8,9 @@
  *     %3 = wgmma %2, …       the value that becomes %a: a copy at the end of the body would read the
  *     yield %3               accumulators of a wgmma in flight
  *     %2 = if %c … else %a   likewise, where the other body replaces %a
+ *     %r = if %c … else %a   the register of %a, if nothing uses %a behind it: ptxas copies some of many such
+ *                            values. Not where between 9/10 and all of a thread's registers are needed:
+ *                            ptxas 12.8 and 13.0 then spill values from outside of the loop
  *
  * Everything else has a register of its own. */
 #include "internal.h"
@@ -23,7 +26,11 @@ typedef struct analysis {
     /* In the body of the loop that is being looked at, by home: the number of the last instruction that
      * uses the register, and of the one that defines the home. */
     uint32_t *last, *defined;
+    uint32_t *inside;  /* uses in the body of the `if` that is being looked at; otherwise zero */
+    uint32_t pressure; /* of the kernel; 0: not estimated yet */
 } analysis;
+
+enum { MOST_REGISTERS = 255 };
 
 /* May the printer of a target give the result the register of the operand? */
 static bool may_rename(uint32_t code) {
@@ -161,6 +168,60 @@ static void join_carried(analysis *a, const lilac_simt_body *body) {
     }
 }
 
+/* ---- results of an `if` that are values from before it ---------------------------------------- */
+
+/* Adds to the uses of what the instructions of a body without other bodies read. False: a wgmma is one of
+ * them, and may read a register later. */
+static bool count_inside(const analysis *a, const lilac_simt_body *body, uint32_t number) {
+    bool good = true;
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        good &= i->code != LILAC_SIMT_OP_WGMMA && i->body_count == 0;
+        for (uint32_t k = 0; k < i->operand_count; k++) {
+            a->inside[i->operands[k]] += number;
+        }
+    }
+    return good;
+}
+
+/* Does an instruction of this body compute the value into a register of its own, which only the `if` reads? The
+ * results are written one by one at the end of the full body, so this one must not need it for a result. */
+static bool is_replaced(const analysis *a, const lilac_simt_instruction *i, lilac_simt_value value,
+                        const lilac_simt_body *empty, const lilac_simt_body *full) {
+    const lilac_simt_instruction *d = a->kernel->values[value].definition;
+    uint32_t results = 0;
+    for (uint32_t k = 0; k < i->result_count; k++) {
+        results += empty->last->operands[k] == value;
+    }
+    return results == 1 && d != NULL && d->parent == i->parent && is_single(d->code) &&
+           a->homes[value] == value && a->uses[value] == a->inside[value] &&
+           !yields(a, full, value);
+}
+
+static bool is_tight(analysis *a) {
+    if (a->pressure == 0) {
+        a->pressure = lilac_simt_pressure(a->kernel, LILAC_SIMT_PRESSURE_EARLY);
+    }
+    return 10 * a->pressure > 9 * MOST_REGISTERS && a->pressure <= MOST_REGISTERS;
+}
+
+static void join_results(analysis *a, const lilac_simt_instruction *i) {
+    const lilac_simt_body *yes = i->bodies[0], *no = i->bodies[1];
+    const lilac_simt_body *empty = yes->first == yes->last ? yes : no;
+    const lilac_simt_body *full = empty == yes ? no : yes;
+    if (empty->first != empty->last) {
+        return;
+    }
+    const bool good = count_inside(a, full, 1) & count_inside(a, empty, 1);
+    for (uint32_t k = 0; good && k < i->result_count; k++) {
+        const lilac_simt_value value = empty->last->operands[k];
+        if (is_replaced(a, i, value, empty, full) && !is_tight(a)) {
+            a->homes[i->result + k] = value;
+        }
+    }
+    (void)count_inside(a, full, UINT32_MAX);
+    (void)count_inside(a, empty, UINT32_MAX);
+}
+
 static void walk(analysis *a, const lilac_simt_body *body) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         for (uint32_t k = 0; k < i->body_count; k++) {
@@ -168,6 +229,8 @@ static void walk(analysis *a, const lilac_simt_body *body) {
         }
         if (i->code == LILAC_SIMT_OP_LOOP) {
             join_carried(a, i->bodies[0]);
+        } else if (i->code == LILAC_SIMT_OP_IF) {
+            join_results(a, i);
         }
         for (uint32_t k = 0; k < i->result_count; k++) {
             lilac_simt_value *home = &a->homes[i->result + k];
@@ -195,14 +258,19 @@ static void walk(analysis *a, const lilac_simt_body *body) {
 
 void lilac_simt_register_homes(const lilac_simt_kernel *kernel, lilac_simt_value *homes) {
     size_t size = sizeof(uint32_t) * ((size_t)kernel->value_count + 1);
-    analysis a = {.kernel = kernel, .uses = lilac_heap_grow(NULL, size), .homes = homes};
+    analysis a = {.kernel = kernel,
+                  .uses = lilac_heap_grow(NULL, size),
+                  .inside = lilac_heap_grow(NULL, size),
+                  .homes = homes};
     memset(a.uses, 0, size);
+    memset(a.inside, 0, size);
     lilac_simt_count_uses(kernel->body, a.uses);
     for (lilac_simt_value v = 0; v < kernel->value_count; v++) {
         homes[v] = v;
     }
     walk(&a, kernel->body);
     lilac_heap_free(a.uses);
+    lilac_heap_free(a.inside);
     lilac_heap_free(a.last);
     lilac_heap_free(a.defined);
 }
