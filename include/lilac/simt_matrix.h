@@ -76,11 +76,13 @@ LILAC_API void lilac_simt_wgmma_commit(lilac_simt_builder *b);
 LILAC_API lilac_simt_value lilac_simt_wgmma_wait(lilac_simt_builder *b, uint32_t groups,
                                                  uint32_t count, const lilac_simt_value *values);
 /* The descriptor (i64) of a matrix that starts at the shared address `start` (i32, a multiple of 16,
- * the same in all lanes of a warp); like->start is not used. Where `start` is not known to be uniform,
+ * the same in all lanes of a warp) plus `offset` (likewise, within the block's memory; 0: none), which a loop
+ * adds to what is computed before it; like->start is not used. Where a value is not known to be uniform,
  * lane 0's is broadcast: assemblers then keep the descriptor in a uniform register. Advance it by
  * adding bytes / 16. */
 LILAC_API lilac_simt_value lilac_simt_matrix_descriptor(lilac_simt_builder *b,
                                                         lilac_simt_value start,
+                                                        lilac_simt_value offset,
                                                         const lilac_matrix_descriptor *like);
 
 LILAC_END

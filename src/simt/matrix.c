@@ -350,23 +350,47 @@ lilac_simt_value lilac_simt_wgmma_wait(lilac_simt_builder *b, uint32_t groups, u
     return lilac_simt_build(b, &like, count, values, count, types);
 }
 
+static lilac_simt_value broadcast(lilac_simt_builder *b, lilac_simt_value value) {
+    const lilac_simt_instruction shuffle = {.code = LILAC_SIMT_OP_SHUFFLE,
+                                            .detail = LILAC_SIMT_SHFL_IDX};
+    const lilac_simt_value operands[] = {value, lilac_simt_constant(b, LILAC_SIMT_I32, 0)};
+    const lilac_simt_type type = LILAC_SIMT_I32;
+    return b->kernel->values[value].uniform ? value
+                                            : lilac_simt_build(b, &shuffle, 2, operands, 1, &type);
+}
+
+/* A number of bytes below 2^18, in units of 16. */
+static lilac_simt_value sixteenth(lilac_simt_builder *b, lilac_simt_value bytes) {
+    enum { UNIT_BITS = 4 };
+    const lilac_simt_type word = LILAC_SIMT_I32;
+    const lilac_simt_instruction *shift = b->kernel->values[bytes].definition;
+    uint64_t bits;
+    if (shift != NULL && shift->code == LILAC_SIMT_OP_SHL &&
+        lilac_simt_is_constant(b->kernel, shift->operands[1], &bits) && bits >= UNIT_BITS) {
+        return lilac_simt_op2(b, LILAC_SIMT_OP_SHL, word, shift->operands[0],
+                              lilac_simt_constant(b, word, bits - UNIT_BITS));
+    }
+    return lilac_simt_op2(b, LILAC_SIMT_OP_SHR_U, word, bytes,
+                          lilac_simt_constant(b, word, UNIT_BITS));
+}
+
 lilac_simt_value lilac_simt_matrix_descriptor(lilac_simt_builder *b, lilac_simt_value start,
+                                              lilac_simt_value offset,
                                               const lilac_matrix_descriptor *like) {
     lilac_matrix_descriptor fields = *like;
     fields.start = 0;
-    if (!b->kernel->values[start].uniform) {
-        lilac_simt_instruction shuffle = {.code = LILAC_SIMT_OP_SHUFFLE,
-                                          .detail = LILAC_SIMT_SHFL_IDX};
-        lilac_simt_value operands[] = {start, lilac_simt_constant(b, LILAC_SIMT_I32, 0)};
-        lilac_simt_type type = LILAC_SIMT_I32;
-        start = lilac_simt_build(b, &shuffle, 2, operands, 1, &type);
+    const uint64_t rest = lilac_matrix_descriptor_encode(&fields);
+    const lilac_simt_type word = LILAC_SIMT_I32;
+    const lilac_simt_value window = lilac_simt_constant(b, word, 0x3FFFF);
+    const lilac_simt_value four = lilac_simt_constant(b, word, 4);
+    start = broadcast(b, start);
+    lilac_simt_value low = lilac_simt_op2(b, LILAC_SIMT_OP_AND, word, start, window);
+    low = lilac_simt_op2(b, LILAC_SIMT_OP_SHR_U, word, low, four);
+    if (offset != 0) {
+        offset = sixteenth(b, broadcast(b, offset));
+        low = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, word, low, offset);
     }
-    lilac_simt_value window = lilac_simt_constant(b, LILAC_SIMT_I32, 0x3FFFF);
-    lilac_simt_value four = lilac_simt_constant(b, LILAC_SIMT_I32, 4);
-    start = lilac_simt_op2(b, LILAC_SIMT_OP_AND, LILAC_SIMT_I32, start, window);
-    start = lilac_simt_op2(b, LILAC_SIMT_OP_SHR_U, LILAC_SIMT_I32, start, four);
-    lilac_simt_value low = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, start);
-    uint64_t rest = lilac_matrix_descriptor_encode(&fields);
-    return lilac_simt_op2(b, LILAC_SIMT_OP_OR, LILAC_SIMT_I64, low,
+    low = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, low);
+    return lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, low,
                           lilac_simt_constant(b, LILAC_SIMT_I64, rest));
 }

@@ -332,11 +332,11 @@ static void add_loop(bench *w, uint32_t n, bool touches) {
     lilac_simt_instruction base = {.code = LILAC_SIMT_OP_SHARED_BASE};
     lilac_simt_type word = LILAC_SIMT_I32;
     lilac_simt_value start = lilac_simt_build(s, &base, 0, NULL, 1, &word);
-    a = lilac_simt_matrix_descriptor(s, start, &like);
+    a = lilac_simt_matrix_descriptor(s, start, 0, &like);
     b = lilac_simt_matrix_descriptor(s,
                                      lilac_simt_op2(s, LILAC_SIMT_OP_ADD, LILAC_SIMT_I32, start,
                                                     lilac_simt_constant(s, LILAC_SIMT_I32, 32768)),
-                                     &like);
+                                     0, &like);
     lilac_simt_instruction *loop = lilac_simt_loop_begin(s, zero, upper, one, n / 2, acc, &i);
     for (uint32_t k = 0; k < n / 2; k++) {
         acc[k] = i + 1 + k;
@@ -428,7 +428,7 @@ static void add_rotated_loop(bench *w) {
     const lilac_simt_instruction base = {.code = LILAC_SIMT_OP_SHARED_BASE};
     const lilac_simt_type word = LILAC_SIMT_I32;
     const lilac_simt_value start = lilac_simt_build(s, &base, 0, NULL, 1, &word);
-    const lilac_simt_value b = lilac_simt_matrix_descriptor(s, start, &like);
+    const lilac_simt_value b = lilac_simt_matrix_descriptor(s, start, 0, &like);
     lilac_simt_instruction *loop = lilac_simt_loop_begin(s, zero, upper, one, COUNT, carried, &i);
     for (uint32_t k = 0; k < COUNT; k++) {
         carried[k] = i + 1 + k;

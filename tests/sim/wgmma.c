@@ -127,9 +127,9 @@ static void run_single(rig *r, single *j) {
         a[k] = load(r, LILAC_SIMT_OP_LD_GLOBAL, LILAC_SIMT_I32, register_at(r, 1, k));
     }
     if (!j->kind.registers) {
-        a[0] = lilac_simt_matrix_descriptor(&r->b, word(r, j->a.start), &j->a);
+        a[0] = lilac_simt_matrix_descriptor(&r->b, word(r, j->a.start), 0, &j->a);
     }
-    lilac_simt_value b = lilac_simt_matrix_descriptor(&r->b, word(r, j->b.start), &j->b);
+    lilac_simt_value b = lilac_simt_matrix_descriptor(&r->b, word(r, j->b.start), 0, &j->b);
     at_line(r, FENCE);
     if (j->fence) {
         lilac_simt_wgmma_fence(&r->b);
@@ -327,8 +327,8 @@ static void test_release(void **state) {
         rig_init(&r, 4, 3, IMAGE);
         stage_image(&r, &j);
         lilac_simt_value c[32], d, b, a;
-        a = lilac_simt_matrix_descriptor(&r.b, word(&r, j.a.start), &j.a);
-        b = lilac_simt_matrix_descriptor(&r.b, word(&r, j.b.start), &j.b);
+        a = lilac_simt_matrix_descriptor(&r.b, word(&r, j.a.start), 0, &j.a);
+        b = lilac_simt_matrix_descriptor(&r.b, word(&r, j.b.start), 0, &j.b);
         for (uint32_t k = 0; k < 32; k++) {
             c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
         }
@@ -381,7 +381,7 @@ static void test_traps(void **state) {
                 lilac_simt_compare_values(&r.b, LILAC_SIMT_EQ, thread(&r), word(&r, 77)),
                 word(&r, 1024), word(&r, 0));
         }
-        a = lilac_simt_matrix_descriptor(&r.b, word(&r, 0), &j.a);
+        a = lilac_simt_matrix_descriptor(&r.b, word(&r, 0), 0, &j.a);
         start = op2(&r, LILAC_SIMT_OP_SHR_U, start, word(&r, 4));
         b = lilac_simt_op2(&r.b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, a,
                            lilac_simt_op1(&r.b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, start));
@@ -411,7 +411,7 @@ static void test_not_awaited(void **state) {
     rig_init(&r, 4, 3, IMAGE);
     stage_image(&r, &j);
     lilac_simt_value c[32], a;
-    a = lilac_simt_matrix_descriptor(&r.b, word(&r, 0), &j.a);
+    a = lilac_simt_matrix_descriptor(&r.b, word(&r, 0), 0, &j.a);
     for (uint32_t k = 0; k < 32; k++) {
         c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
     }
@@ -437,8 +437,8 @@ static void test_wait_is_clamped(void **state) {
     rig_init(&r, 4, 3, IMAGE);
     stage_image(&r, &j);
     lilac_simt_value c[32], d, b, a;
-    a = lilac_simt_matrix_descriptor(&r.b, word(&r, j.a.start), &j.a);
-    b = lilac_simt_matrix_descriptor(&r.b, word(&r, j.b.start), &j.b);
+    a = lilac_simt_matrix_descriptor(&r.b, word(&r, j.a.start), 0, &j.a);
+    b = lilac_simt_matrix_descriptor(&r.b, word(&r, j.b.start), 0, &j.b);
     for (uint32_t k = 0; k < 32; k++) {
         c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
     }

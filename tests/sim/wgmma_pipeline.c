@@ -114,9 +114,9 @@ static void multiply_tile(rig *r, const pipeline *p, lilac_simt_value i, lilac_s
         load_fragment(r, start, step, a[step]);
     }
     if (!p->registers) {
-        a[0][0] = lilac_simt_matrix_descriptor(&r->b, start, &like);
+        a[0][0] = lilac_simt_matrix_descriptor(&r->b, start, 0, &like);
     }
-    lilac_simt_value db = lilac_simt_matrix_descriptor(&r->b, b, &like);
+    lilac_simt_value db = lilac_simt_matrix_descriptor(&r->b, b, 0, &like);
     at_line(r, FENCE);
     if (!p->no_fence) {
         lilac_simt_wgmma_fence(&r->b);

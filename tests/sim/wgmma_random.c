@@ -56,8 +56,8 @@ static void begin(generator *g) {
     }
     effect(r, LILAC_SIMT_OP_FENCE_PROXY_ASYNC);
     lilac_simt_barrier(&r->b);
-    g->a = lilac_simt_matrix_descriptor(&r->b, word(r, 0), &ones);
-    g->b = lilac_simt_matrix_descriptor(&r->b, word(r, 2048), &parts);
+    g->a = lilac_simt_matrix_descriptor(&r->b, word(r, 0), 0, &ones);
+    g->b = lilac_simt_matrix_descriptor(&r->b, word(r, 2048), 0, &parts);
     for (uint32_t c = 0; c < CHAINS; c++) {
         chain *x = &g->chains[c];
         *x = (chain){.touched = true};

@@ -43,8 +43,8 @@ static void open_kernel(kernel *k) {
     k->uniform =
         load(r, LILAC_SIMT_OP_LD_GLOBAL, LILAC_SIMT_I32, lilac_simt_parameter_value(&r->b, 2));
     lilac_simt_mark_uniform(r->kernel, k->uniform);
-    k->a = lilac_simt_matrix_descriptor(&r->b, word(r, 0), &packed);
-    k->b = lilac_simt_matrix_descriptor(&r->b, word(r, BYTES / 2), &packed);
+    k->a = lilac_simt_matrix_descriptor(&r->b, word(r, 0), 0, &packed);
+    k->b = lilac_simt_matrix_descriptor(&r->b, word(r, BYTES / 2), 0, &packed);
 }
 
 static void zeros(kernel *k, lilac_simt_value *acc) {

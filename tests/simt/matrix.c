@@ -236,7 +236,7 @@ static void test_descriptor(void **state) {
                                                 .stride = 1024,
                                                 .base_offset = 3,
                                                 .swizzle = LILAC_MATRIX_SWIZZLE_128};
-        lilac_simt_value d = lilac_simt_matrix_descriptor(&b, start, &fields);
+        lilac_simt_value d = lilac_simt_matrix_descriptor(&b, start, 0, &fields);
         assert_int_equal(lilac_simt_type_of(kernel, d), LILAC_SIMT_I64);
         uint32_t shuffles = 0;
         for (const lilac_simt_instruction *i = kernel->body->first; i; i = i->next) {
@@ -244,9 +244,14 @@ static void test_descriptor(void **state) {
         }
         assert_int_equal(shuffles, !uniform);
         lilac_simt_value constant = lilac_simt_matrix_descriptor(
-            &b, lilac_simt_constant(&b, LILAC_SIMT_I32, 4096), &fields);
+            &b, lilac_simt_constant(&b, LILAC_SIMT_I32, 4096), 0, &fields);
         uint64_t bits = 0;
         assert_true(lilac_simt_is_constant(kernel, constant, &bits));
+        assert_int_equal(bits, lilac_matrix_descriptor_encode(&fields));
+        const lilac_simt_value moved = lilac_simt_matrix_descriptor(
+            &b, lilac_simt_constant(&b, LILAC_SIMT_I32, 1024),
+            lilac_simt_constant(&b, LILAC_SIMT_I32, 3072), &fields);
+        assert_true(lilac_simt_is_constant(kernel, moved, &bits));
         assert_int_equal(bits, lilac_matrix_descriptor_encode(&fields));
         lilac_simt_builder_clear(&b);
         lilac_simt_module_destroy(module);

@@ -60,9 +60,9 @@ static bool is_read_again(const product *p, lilac_simt_value address) {
     return read != NULL && p->payload.registers;
 }
 
-/* The address of the warp's part of an operand. */
-static lilac_simt_value address_of(const product *p, uint32_t operand,
-                                   const lilac_lower_memory *memory) {
+/* The descriptor of the warp's part of an operand. */
+static lilac_simt_value describe(const product *p, uint32_t operand,
+                                 const lilac_lower_memory *memory) {
     lilac_lowering *l = p->dot.l;
     lilac_simt_builder *b = &l->builder;
     const lilac_layout_columns *d = &p->dot.d->view->columns;
@@ -81,12 +81,16 @@ static lilac_simt_value address_of(const product *p, uint32_t operand,
                          lilac_lower_integer(l, type,
                                              (int64_t)memory->begin + memory->constant +
                                                  (int64_t)memory->shift * o->plan.element_bytes));
-    if (memory->dynamic != 0) {
-        sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum, memory->dynamic);
-    }
     sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum,
                          lilac_lower_linear(b, d->thread_bits, columns, 0, NULL));
-    return is_read_again(p, sum) ? lilac_simt_op1(b, LILAC_SIMT_OP_OPAQUE, type, sum) : sum;
+    lilac_simt_value offset = memory->dynamic;
+    const lilac_simt_value address =
+        offset == 0 ? sum : lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum, offset);
+    if (is_read_again(p, address)) {
+        sum = lilac_simt_op1(b, LILAC_SIMT_OP_OPAQUE, type, address);
+        offset = 0;
+    }
+    return lilac_simt_matrix_descriptor(b, sum, offset, &o->plan.like);
 }
 
 static bool open_memory(product *p, const lilac_tile_op *op, uint32_t operand) {
@@ -112,8 +116,7 @@ static bool open_memory(product *p, const lilac_tile_op *op, uint32_t operand) {
                                     memory->shift, &why)) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
-    o->descriptor =
-        lilac_simt_matrix_descriptor(&l->builder, address_of(p, operand, memory), &o->plan.like);
+    o->descriptor = describe(p, operand, memory);
     if (operand == 0) {
         p->payload.transpose_a = o->plan.transposed;
     } else {
