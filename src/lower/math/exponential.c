@@ -8,6 +8,9 @@
  * Powers of 2 and 10 multiply their argument by log 2 or log 10, kept as a pair, first. Hyperbolic
  * functions are quotients and sums of t = e^a - 1, exact enough near 0:
  *
+ * exp, exp2 and exp10 need no pairs: r and s are single doubles, r with what its product with a
+ * logarithm rounds off, and the result is at most one ulp off.
+ *
  *   sinh a = (t + t / (t + 1)) / 2     cosh a = (e^a + e^-a) / 2     tanh a = t / (t + 2), t of 2a
  */
 #include "functions.h"
@@ -16,9 +19,6 @@
 #define LN_2_HIGH 0x1.62e42fefa38p-1
 #define LN_2_LOW  0x1.ef35793c7673p-45
 
-/* ln 2 and ln 10 as pairs. */
-#define LN_2     lilac_lower_pair_number(k, 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56)
-#define LN_10    lilac_lower_pair_number(k, 0x1.26bb1bbb55516p+1, -0x1.f48ad494ea3e9p-53)
 #define INFINITE (1.0 / 0.0)
 
 /* s and n; for |a| up to some 1100. */
@@ -59,27 +59,77 @@ pair lilac_lower_expm1_pair(math_builder *k, pair a) {
     return lilac_lower_pair_add(k, lilac_lower_sum(k, power, num(k, -1.0)), scaled);
 }
 
-/* e^a, of which x is the argument that says when the result is 0 or infinite. */
-static lilac_simt_value power(math_builder *k, pair a, lilac_simt_value x, double low,
-                              double high) {
-    lilac_simt_value n;
-    pair m = lilac_lower_exp_pair(k, a, &n);
-    lilac_simt_value result = lilac_lower_scale(k, lilac_lower_pair_value(k, m), n);
-    result = choose(k, below(k, x, low), num(k, 0.0), result);
-    return choose(k, above(k, x, high), num(k, INFINITE), result);
+/* ---- exp, exp2 and exp10 ----------------------------------------------------------------------- */
+
+/* The base's logarithm and that of 2 to the base, each as a sum of two doubles. */
+typedef struct base {
+    double log2, log_2_high, log_2_low; /* the logarithm to the base 2; log 2 to the base */
+    double ln_high, ln_low;             /* the natural logarithm; 1: e */
+    double low, high;                   /* arguments below give 0, those above an infinity */
+} base;
+
+static const base base_e = {LOG2_E, LN_2_HIGH, LN_2_LOW, 1.0, 0.0, -746.0, 710.0},
+                  base_2 = {1.0,     1.0,   0.0, 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56,
+                            -1076.0, 1025.0},
+                  base_10 = {3.321928094887362,
+                             0x1.34413509f78p-2,
+                             0x1.fef311f12b358p-46,
+                             0x1.26bb1bbb55516p+1,
+                             -0x1.f48ad494ea3e9p-53,
+                             -324.0,
+                             309.0};
+
+/* a 2^n, |n| < 2000, rounded once: n is halved. */
+static lilac_simt_value times_power(math_builder *k, lilac_simt_value a, lilac_simt_value n) {
+    const lilac_simt_value half = with(k, LILAC_SIMT_OP_SHR_S, n, 1);
+    const lilac_simt_value halves[] = {half, op2(k, LILAC_SIMT_OP_SUB, n, half)};
+    for (uint32_t i = 0; i < 2; i++) {
+        const lilac_simt_value exponent = with(k, LILAC_SIMT_OP_SHL, halves[i], 20);
+        a = mul(k, a,
+                lilac_lower_of_words(k, integer(k, LILAC_SIMT_I32, 0),
+                                     with(k, LILAC_SIMT_OP_ADD, exponent, 0x3FF00000)));
+    }
+    return a;
+}
+
+static lilac_simt_value power(math_builder *k, lilac_simt_value x, const base *b) {
+    enum { LOW = 0 };
+    const double whole = 6755399441055744.0; /* 1.5 · 2^52: n is in the low word of the sum */
+    const lilac_simt_value shifted = fma3(k, x, num(k, b->log2), num(k, whole));
+    const lilac_simt_value down = minus(k, sub(k, shifted, num(k, whole)));
+    lilac_simt_value r = fma3(k, down, num(k, b->log_2_high), x), low = 0, words[2];
+    if (b->log_2_low != 0.0) {
+        r = fma3(k, down, num(k, b->log_2_low), r);
+    }
+    if (b->ln_high != 1.0) {
+        const lilac_simt_value part = r;
+        r = mul(k, part, num(k, b->ln_high));
+        low = fma3(k, part, num(k, b->ln_high), minus(k, r));
+        low = fma3(k, part, num(k, b->ln_low), low);
+    }
+    const lilac_simt_value square = mul(k, r, r);
+    const lilac_simt_value tail = lilac_lower_polynomial_at(k, &lilac_lower_exp_polynomial, r);
+    const lilac_simt_value s =
+        low == 0 ? fma3(k, square, tail, r) : add(k, r, fma3(k, square, tail, low));
+    lilac_lower_words(k, shifted, words);
+    lilac_simt_value result = times_power(k, add(k, s, num(k, 1.0)), words[LOW]);
+    result = choose(k, below(k, x, b->low), num(k, 0.0), result);
+    return choose(k, above(k, x, b->high), num(k, INFINITE), result);
 }
 
 lilac_simt_value lilac_lower_math_exp(math_builder *k, const lilac_simt_value *in) {
-    return power(k, single(in[0]), in[0], -746.0, 710.0);
+    return power(k, in[0], &base_e);
 }
 
 lilac_simt_value lilac_lower_math_exp2(math_builder *k, const lilac_simt_value *in) {
-    return power(k, lilac_lower_pair_multiply(k, single(in[0]), LN_2), in[0], -1076.0, 1025.0);
+    return power(k, in[0], &base_2);
 }
 
 lilac_simt_value lilac_lower_math_exp10(math_builder *k, const lilac_simt_value *in) {
-    return power(k, lilac_lower_pair_multiply(k, single(in[0]), LN_10), in[0], -324.0, 309.0);
+    return power(k, in[0], &base_10);
 }
+
+/* ---- the others -------------------------------------------------------------------------------- */
 
 lilac_simt_value lilac_lower_math_expm1(math_builder *k, const lilac_simt_value *in) {
     lilac_simt_value x = in[0];

@@ -57,6 +57,16 @@ lilac_simt_value lilac_lower_mantissa(math_builder *k, lilac_simt_value a,
     return cast(k, LILAC_SIMT_F64, with(k, LILAC_SIMT_OP_OR, bits, 0x3FF0000000000000));
 }
 
+void lilac_lower_words(math_builder *k, lilac_simt_value a, lilac_simt_value *words) {
+    lilac_simt_unpack(k->b, LILAC_SIMT_I32, cast(k, LILAC_SIMT_I64, a), 2, words);
+}
+
+lilac_simt_value lilac_lower_of_words(math_builder *k, lilac_simt_value low,
+                                      lilac_simt_value high) {
+    const lilac_simt_value words[] = {low, high};
+    return cast(k, LILAC_SIMT_F64, lilac_simt_pack(k->b, LILAC_SIMT_I64, 2, words));
+}
+
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
 pair lilac_lower_fast_sum(math_builder *k, lilac_simt_value a, lilac_simt_value b) {

@@ -144,6 +144,9 @@ lilac_simt_value lilac_lower_power_of_two(math_builder *k, lilac_simt_value n);
 lilac_simt_value lilac_lower_scale(math_builder *k, lilac_simt_value a, lilac_simt_value n);
 lilac_simt_value lilac_lower_mantissa(math_builder *k, lilac_simt_value a,
                                       lilac_simt_value *exponent);
+/* functions.c: the words of an f64, the low one first, and the f64 of two words. */
+void lilac_lower_words(math_builder *k, lilac_simt_value a, lilac_simt_value *words);
+lilac_simt_value lilac_lower_of_words(math_builder *k, lilac_simt_value low, lilac_simt_value high);
 
 /* functions.c: pairs. The sum of two doubles, |a| ≥ |b| or any; a product; … of pairs. */
 pair lilac_lower_fast_sum(math_builder *k, lilac_simt_value a, lilac_simt_value b);

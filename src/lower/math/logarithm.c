@@ -4,7 +4,14 @@
  *   log m = 2 atanh s = 2s (1 + s² (1/3 + s² p(s²)))
  *
  * f is exact, s and the first two terms are pairs: the result is good to 2^-64, which powers need:
- * y log x may be as large as 745, and its error is the relative error of the power. */
+ * y log x may be as large as 745, and its error is the relative error of the power.
+ *
+ * log, log2 and log10 themselves need only s as a double, as 2s = f - s f (Tang 1990; fdlibm's e_log.c has the
+ * same formula):
+ *
+ *   log m = f - s (f - 2s² (1/3 + s² p(s²)))
+ *
+ * The sum of f and e log 2, of which the first 42 bits are exact, is a pair. The result is at most one ulp off. */
 #include "functions.h"
 
 #define LN_2_HIGH 0x1.62e42fefa38p-1
@@ -79,23 +86,67 @@ static lilac_simt_value special(math_builder *k, lilac_simt_value x, lilac_simt_
     return choose(k, compare(k, LILAC_SIMT_GE, x, num(k, 0.0)), result, num(k, 0.0 / 0.0));
 }
 
-static lilac_simt_value scaled(math_builder *k, lilac_simt_value x, double hi, double lo) {
-    pair result = lilac_lower_pair_multiply(k, lilac_lower_log_pair(k, single(x)),
-                                            lilac_lower_pair_number(k, hi, lo));
-    return special(k, x, lilac_lower_pair_value(k, result));
+/* The logarithms to a base, of 2 and, as a factor of natural ones, of e: sums of two doubles. */
+typedef struct base {
+    double log_2_high, log_2_low;
+    double factor_high, factor_low; /* 1: the base is e */
+} base;
+
+static const base base_e = {LN_2_HIGH, LN_2_LOW, 1.0, 0.0},
+                  base_2 = {1.0, 0.0, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56},
+                  base_10 = {0x1.34413509f78p-2, 0x1.fef311f12b358p-46, 0x1.bcb7b1526e50ep-2,
+                             0x1.95355baaafad3p-57};
+
+/* x = 2^e m, √½ ≤ m < √2 (by the high word of √½), for a positive x. */
+static lilac_simt_value split(math_builder *k, lilac_simt_value x, lilac_simt_value *e) {
+    enum { LOW, HIGH, ROOT = 0x3FE6A09E };
+    const lilac_simt_value tiny = below(k, x, 0x1p-1022);
+    lilac_simt_value words[2];
+    lilac_lower_words(k, choose(k, tiny, mul(k, x, num(k, 0x1p54)), x), words);
+    const lilac_simt_value whole =
+        with(k, LILAC_SIMT_OP_SHR_S, with(k, LILAC_SIMT_OP_SUB, words[HIGH], ROOT), 20);
+    const lilac_simt_value less =
+        choose(k, tiny, integer(k, LILAC_SIMT_I32, 54), integer(k, LILAC_SIMT_I32, 0));
+    *e = convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F64, op2(k, LILAC_SIMT_OP_SUB, whole, less));
+    return lilac_lower_of_words(
+        k, words[LOW],
+        op2(k, LILAC_SIMT_OP_SUB, words[HIGH], with(k, LILAC_SIMT_OP_SHL, whole, 20)));
+}
+
+static lilac_simt_value log_to(math_builder *k, lilac_simt_value x, const base *b) {
+    lilac_simt_value e;
+    lilac_simt_value f = sub(k, split(k, x, &e), num(k, 1.0));
+    const lilac_simt_value s = quotient(k, f, add(k, f, num(k, 2.0))), z = mul(k, s, s);
+    const lilac_simt_value tail =
+        mul(k, add(k, z, z), lilac_lower_polynomial_at(k, &lilac_lower_log_polynomial, z));
+    /* log m = f + rest */
+    lilac_simt_value rest = minus(k, mul(k, s, sub(k, f, tail)));
+    if (b->factor_high != 1.0) {
+        const pair log = lilac_lower_fast_sum(k, f, rest);
+        f = mul(k, log.hi, num(k, b->factor_high));
+        rest = fma3(k, log.hi, num(k, b->factor_high), minus(k, f));
+        rest = fma3(k, log.hi, num(k, b->factor_low), rest);
+        rest = log.lo == 0 ? rest : fma3(k, log.lo, num(k, b->factor_high), rest);
+    }
+    const lilac_simt_value high = mul(k, e, num(k, b->log_2_high));
+    const lilac_simt_value sum = add(k, high, f);
+    if (b->log_2_low != 0.0) {
+        rest = fma3(k, e, num(k, b->log_2_low), rest);
+    }
+    rest = add(k, sub(k, f, sub(k, sum, high)), rest);
+    return special(k, x, add(k, sum, rest));
 }
 
 lilac_simt_value lilac_lower_math_log(math_builder *k, const lilac_simt_value *in) {
-    pair result = lilac_lower_log_pair(k, single(in[0]));
-    return special(k, in[0], lilac_lower_pair_value(k, result));
+    return log_to(k, in[0], &base_e);
 }
 
 lilac_simt_value lilac_lower_math_log2(math_builder *k, const lilac_simt_value *in) {
-    return scaled(k, in[0], 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56);
+    return log_to(k, in[0], &base_2);
 }
 
 lilac_simt_value lilac_lower_math_log10(math_builder *k, const lilac_simt_value *in) {
-    return scaled(k, in[0], 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57);
+    return log_to(k, in[0], &base_10);
 }
 
 lilac_simt_value lilac_lower_math_log1p(math_builder *k, const lilac_simt_value *in) {
