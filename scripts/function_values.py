@@ -339,6 +339,18 @@ def next_to_zeros(name, kind):
         yield from ((from_bits(word + step, kind),) for step in (-1, 0, 1))
 
 
+# Of these, the last points are replaced.
+TURNING = ("sin", "cos", "tan")
+
+
+def multiples_of_quarter_turns(kind):
+    """The numbers of the kind that are next to n π/2, where the reduction of the argument cancels."""
+    chosen = random.Random(1)
+    for exponent in range(24):
+        n = chosen.randrange(1 << exponent, 2 << exponent)
+        yield (from_bits(bits(float(n * mp.pi / 2), kind), kind),)
+
+
 # The first operand is an i32.
 ORDERS = {"jn": jn, "yn": yn}
 
@@ -409,6 +421,9 @@ def main():
                 if name == "pow" and randomness.random() < 0.7:
                     point[0] = abs(point[0])
                 points.append(tuple(point))
+            if name in TURNING:
+                turns = [*multiples_of_quarter_turns(kind)]
+                points[-len(turns):] = turns
             types = "i" + kind if name in ORDERS else kind * operands
             print(f"{name}{'f' if kind == 'f' else ''} {kind} {types} {count}")
             for point in points:

@@ -10,7 +10,10 @@
  *   quadrant = the two highest bits, rounded        r = (what is left) 2π
  *
  * and sin r, cos r are polynomials. Arguments below π/4 are r themselves. For f32 words have
- * 32 bits, M has 24, and 64 are kept. */
+ * 32 bits, M has 24, and 64 are kept.
+ *
+ * Of f64, only warps with an argument of 2^20 or more do this. For the others n π/2 is subtracted, with
+ * π/2 = P + Q + R (Cody and Waite): |x| - n P is a multiple of 2^-53 below 1, and exact. */
 #include "functions.h"
 #include "numeric_casts.h"
 
@@ -136,7 +139,7 @@ static pair angle(math_builder *k, lilac_simt_value high, lilac_simt_value low) 
 }
 
 /* |x| = quadrant π/2 + r: the quadrant modulo 4, as an i64. */
-static pair reduced(math_builder *k, lilac_simt_value x, lilac_simt_value *quadrant) {
+static pair reduced_any(math_builder *k, lilac_simt_value x, lilac_simt_value *quadrant) {
     lilac_simt_type type = LILAC_SIMT_I64;
     lilac_simt_value a = magnitude(k, x);
     lilac_simt_value low = 0;
@@ -164,25 +167,63 @@ static pair reduced(math_builder *k, lilac_simt_value x, lilac_simt_value *quadr
     return r;
 }
 
-static pair sine_near(math_builder *k, pair r) {
+/* The same with a quadrant of i32, whose two low bits count, for numbers below 2^20. */
+static pair reduced_near(math_builder *k, lilac_simt_value a, lilac_simt_value *quadrant) {
+    const double whole = 6755399441055744.0; /* 1.5 · 2^52: n is in the low word of the sum */
+    const lilac_simt_value shifted = fma3(k, a, num(k, 0x1.45f306dc9c883p-1), num(k, whole));
+    const lilac_simt_value down = minus(k, sub(k, shifted, num(k, whole)));
+    const lilac_simt_value first = fma3(k, down, num(k, 0x1.921fb54442d18p+0), a);
+    lilac_simt_value words[2];
+    lilac_lower_words(k, shifted, words);
+    *quadrant = words[0];
+    /* Near a multiple of π/2 the first two parts cancel: their difference keeps what it rounds off. */
+    const pair second = lilac_lower_product(k, down, num(k, 0x1.1a62633145c07p-54));
+    pair r = lilac_lower_fast_sum(k, first, second.hi);
+    r.lo = fma3(k, down, num(k, -0x1.f1976b7ed8fbcp-110), add(k, r.lo, second.lo));
+    return r;
+}
+
+/* |x| = quadrant π/2 + r; the two low bits of the quadrant count. */
+static pair reduced(math_builder *k, lilac_simt_value x, lilac_simt_value *quadrant) {
+    if (!k->wide) {
+        return reduced_any(k, x, quadrant);
+    }
+    const lilac_simt_type types[] = {LILAC_SIMT_I32, LILAC_SIMT_F64, LILAC_SIMT_F64};
+    const lilac_simt_value a = magnitude(k, x);
+    const pair near = reduced_near(k, a, quadrant);
+    const lilac_simt_value large = lilac_lower_not(k->l, below(k, a, 0x1p20));
+    lilac_simt_instruction *branch =
+        lilac_simt_if_begin(k->b, lilac_simt_any_lane(k->b, large), 3, types);
+    lilac_simt_value far_quadrant;
+    const pair far = reduced_any(k, x, &far_quadrant);
+    far_quadrant = convert(k, LILAC_SIMT_OP_TRUNC, LILAC_SIMT_I32, far_quadrant);
+    const lilac_simt_value chosen[] = {choose(k, large, far_quadrant, *quadrant),
+                                       choose(k, large, far.hi, near.hi),
+                                       choose(k, large, far.lo, near.lo)};
+    lilac_simt_if_else(k->b, branch, chosen);
+    const lilac_simt_value usual[] = {*quadrant, near.hi, near.lo};
+    const lilac_simt_value result = lilac_simt_if_end(k->b, branch, usual);
+    *quadrant = result;
+    return (pair){result + 1, result + 2};
+}
+
+/* sin r and cos r as sums of two numbers, of which the second is much smaller. */
+static pair sine_parts(math_builder *k, pair r) {
     lilac_simt_value z = mul(k, r.hi, r.hi);
     lilac_simt_value tail =
         mul(k, mul(k, r.hi, z), lilac_lower_polynomial_at(k, &lilac_lower_sin_polynomial, z));
-    if (!k->wide) {
-        return single(add(k, r.hi, tail));
-    }
     if (r.lo != 0) {
         tail = fma3(k, r.lo, fma3(k, z, num(k, -0.5), num(k, 1.0)), tail);
     }
-    return lilac_lower_fast_sum(k, r.hi, tail);
+    return (pair){r.hi, tail};
 }
 
-static pair cosine_near(math_builder *k, pair r) {
+static pair cosine_parts(math_builder *k, pair r) {
     lilac_simt_value z = mul(k, r.hi, r.hi);
     lilac_simt_value tail =
         mul(k, mul(k, z, z), lilac_lower_polynomial_at(k, &lilac_lower_cos_polynomial, z));
     if (!k->wide) {
-        return single(add(k, fma3(k, z, num(k, -0.5), num(k, 1.0)), tail));
+        return (pair){fma3(k, z, num(k, -0.5), num(k, 1.0)), tail};
     }
     pair half = lilac_lower_product(k, mul(k, r.hi, num(k, -0.5)), r.hi);
     pair sum = lilac_lower_fast_sum(k, num(k, 1.0), half.hi);
@@ -190,7 +231,7 @@ static pair cosine_near(math_builder *k, pair r) {
     if (r.lo != 0) {
         low = fma3(k, minus(k, r.hi), r.lo, low);
     }
-    return lilac_lower_fast_sum(k, sum.hi, low);
+    return (pair){sum.hi, low};
 }
 
 static lilac_simt_value bit_of(math_builder *k, lilac_simt_value a, int64_t bit) {
@@ -204,7 +245,9 @@ static pair negate_if(math_builder *k, lilac_simt_value negative, pair a) {
 /* sin and cos of quadrant π/2 + r. */
 static void by_quadrant(math_builder *k, pair r, lilac_simt_value quadrant, pair *sine,
                         pair *cosine) {
-    pair s = sine_near(k, r), c = cosine_near(k, r);
+    const pair near = sine_parts(k, r), level = cosine_parts(k, r);
+    pair s = lilac_lower_fast_sum(k, near.hi, near.lo);
+    pair c = lilac_lower_fast_sum(k, level.hi, level.lo);
     lilac_simt_value odd = bit_of(k, quadrant, 1), upper = bit_of(k, quadrant, 2);
     *sine = negate_if(k, upper, lilac_lower_pair_choose(k, odd, c, s));
     *cosine =
@@ -224,16 +267,23 @@ static lilac_simt_value odd_function(math_builder *k, lilac_simt_value x, lilac_
                 op2(k, LILAC_SIMT_OP_XOR, cast(k, LILAC_SIMT_I64, result), sign));
 }
 
+/* The sine of |x| + turns π/2. */
+static lilac_simt_value turned_sine(math_builder *k, lilac_simt_value x, int64_t turns) {
+    lilac_simt_value quadrant;
+    const pair r = reduced(k, x, &quadrant);
+    quadrant = with(k, LILAC_SIMT_OP_ADD, quadrant, turns);
+    const lilac_simt_value s = lilac_lower_pair_value(k, sine_parts(k, r));
+    const lilac_simt_value c = lilac_lower_pair_value(k, cosine_parts(k, r));
+    const lilac_simt_value result = choose(k, bit_of(k, quadrant, 1), c, s);
+    return choose(k, bit_of(k, quadrant, 2), minus(k, result), result);
+}
+
 lilac_simt_value lilac_lower_math_sin(math_builder *k, const lilac_simt_value *in) {
-    pair s, c;
-    lilac_lower_sincos_pair(k, in[0], &s, &c);
-    return odd_function(k, in[0], lilac_lower_pair_value(k, s));
+    return odd_function(k, in[0], turned_sine(k, in[0], 0));
 }
 
 lilac_simt_value lilac_lower_math_cos(math_builder *k, const lilac_simt_value *in) {
-    pair s, c;
-    lilac_lower_sincos_pair(k, in[0], &s, &c);
-    return lilac_lower_pair_value(k, c);
+    return turned_sine(k, in[0], 1);
 }
 
 lilac_simt_value lilac_lower_math_tan(math_builder *k, const lilac_simt_value *in) {
