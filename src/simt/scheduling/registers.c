@@ -211,7 +211,8 @@ static void join_results(analysis *a, const lilac_simt_instruction *i) {
     if (empty->first != empty->last) {
         return;
     }
-    const bool good = count_inside(a, full, 1) & count_inside(a, empty, 1);
+    const bool good = count_inside(a, full, 1);
+    (void)count_inside(a, empty, 1); /* which only yields */
     for (uint32_t k = 0; good && k < i->result_count; k++) {
         const lilac_simt_value value = empty->last->operands[k];
         if (is_replaced(a, i, value, empty, full) && !is_tight(a)) {
