@@ -3,11 +3,13 @@
  * Every function is written once, on doubles. A math builder says for which result:
  *
  *   wide     f64: a value is an unevaluated sum of two doubles (Dekker 1971), about 2^-100 of
- *            rounding a step, polynomials within 2^-58
+ *            rounding a step, polynomials within 2^-58; exponentials, logarithms, sine and cosine
+ *            themselves are computed in single doubles where that is within an ulp or so
  *   narrow   f32: a plain double is more than enough, polynomials within 2^-29
  *
- * A pair's low part is 0 when it has none: in narrow code nothing is spent on it. There are no
- * branches: cases are selected, since threads may not part. Sums in error-free steps are not to be
+ * A pair's low part is 0 when it has none: in narrow code nothing is spent on it. Cases are selected,
+ * since threads may not part; only the reduction of large arguments of sine and cosine is behind a
+ * branch that warps without such arguments skip. Sums in error-free steps are not to be
  * joined with products: products that have an error term are formed by FFMA with both uses, and
  * lilac_simt_opt_contract joins products of one use only. */
 #ifndef LILAC_LOWER_FUNCTIONS_H

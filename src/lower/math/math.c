@@ -1,5 +1,5 @@
 /* Mathematical functions of one float. f16 and bf16 are converted to f32 and the result back; f32 is
- * computed in f32 (f32.h), f64 in pairs of doubles (functions.h). exp is ex2(x log2 e), as Triton
+ * computed in f32 (f32.h), f64 in doubles and pairs of them (functions.h). exp is ex2(x log2 e), as Triton
  * computes it; libdevice's function is more accurate. Remainders are exact in all types. */
 #include "f32.h"
 #include "numeric_casts.h"
