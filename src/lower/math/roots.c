@@ -7,8 +7,9 @@
 
 #define INFINITE (1.0 / 0.0)
 
+/* An instruction, which assemblers expand; of libdevice, too. */
 lilac_simt_value lilac_lower_math_rsqrt(math_builder *k, const lilac_simt_value *in) {
-    return quotient(k, num(k, 1.0), root_of(k, in[0]));
+    return op1(k, LILAC_SIMT_OP_FRSQRT, in[0]);
 }
 
 lilac_simt_value lilac_lower_math_cbrt(math_builder *k, const lilac_simt_value *in) {
