@@ -230,8 +230,8 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_transpose_operands(lilac_tile_module 
                                                               const lilac_target *target,
                                                               bool *changed);
 /* Holds the first operand of a product of few columns, which all iterations of its loop read, in
- * registers where the buffers of the loop's loads lack that memory for another stage. Functions whose tensors have layouts.
- * Never fails. Linear in the size of the module for each such product. */
+ * registers where the buffers of the loop's loads lack that memory for another stage. Functions
+ * whose tensors have layouts. Never fails. Linear in the size of the module for each such product. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_hold_operands(lilac_tile_module *module,
                                                          const lilac_target *target, bool *changed);
 /* Computes the first product of a chain, or the operand of a product in registers, one iteration

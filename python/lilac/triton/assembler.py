@@ -63,7 +63,7 @@ def adapted(make_cubin: Any, path: Optional[str]) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _version(path: str, key: str) -> Optional[str]:
-    """What a ptxas prints as its version; `key` changes when the file does."""
+    """What a ptxas prints as its version. `key`: of the settings; it changes when the file that LILAC_PTXAS names does."""
     try:
         return subprocess.run([path, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=60).stdout
@@ -94,7 +94,8 @@ def ptxas_of(make_cubin: Any, architecture: int, path: Optional[str], key: str) 
     """The ptxas that assembles for a device, in words, and the newest PTX ISA version that it reads, times
     ten; None if it does not print its release."""
     found = _path(make_cubin, architecture, path)
-    release = re.search(r"release (\d+)\.(\d+)", version_of(make_cubin, architecture, path, key) or "")
+    version = None if found is None else _version(found, key)
+    release = re.search(r"release (\d+)\.(\d+)", version or "")
     if release is None:
         return found or "ptxas", None
     major, minor = (int(part) for part in release.groups())

@@ -9,7 +9,7 @@
  * functions are quotients and sums of t = e^a - 1, exact enough near 0:
  *
  * exp, exp2 and exp10 need no pairs: r and s are single doubles, r with what its product with a
- * logarithm rounds off, and the result is at most one ulp off.
+ * logarithm rounds off, and the error of a result is below 1.1 ulp.
  *
  *   sinh a = (t + t / (t + 1)) / 2     cosh a = (e^a + e^-a) / 2     tanh a = t / (t + 2), t of 2a
  */
@@ -93,11 +93,9 @@ static lilac_simt_value times_power(math_builder *k, lilac_simt_value a, lilac_s
 }
 
 static lilac_simt_value power(math_builder *k, lilac_simt_value x, const base *b) {
-    enum { LOW = 0 };
-    const double whole = 6755399441055744.0; /* 1.5 · 2^52: n is in the low word of the sum */
-    const lilac_simt_value shifted = fma3(k, x, num(k, b->log2), num(k, whole));
-    const lilac_simt_value down = minus(k, sub(k, shifted, num(k, whole)));
-    lilac_simt_value r = fma3(k, down, num(k, b->log_2_high), x), low = 0, words[2];
+    lilac_simt_value n;
+    const lilac_simt_value down = minus(k, lilac_lower_integer_near(k, x, b->log2, &n));
+    lilac_simt_value r = fma3(k, down, num(k, b->log_2_high), x), low = 0;
     if (b->log_2_low != 0.0) {
         r = fma3(k, down, num(k, b->log_2_low), r);
     }
@@ -111,8 +109,7 @@ static lilac_simt_value power(math_builder *k, lilac_simt_value x, const base *b
     const lilac_simt_value tail = lilac_lower_polynomial_at(k, &lilac_lower_exp_polynomial, r);
     const lilac_simt_value s =
         low == 0 ? fma3(k, square, tail, r) : add(k, r, fma3(k, square, tail, low));
-    lilac_lower_words(k, shifted, words);
-    lilac_simt_value result = times_power(k, add(k, s, num(k, 1.0)), words[LOW]);
+    lilac_simt_value result = times_power(k, add(k, s, num(k, 1.0)), n);
     result = choose(k, below(k, x, b->low), num(k, 0.0), result);
     return choose(k, above(k, x, b->high), num(k, INFINITE), result);
 }

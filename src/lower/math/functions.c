@@ -67,6 +67,17 @@ lilac_simt_value lilac_lower_of_words(math_builder *k, lilac_simt_value low,
     return cast(k, LILAC_SIMT_F64, lilac_simt_pack(k->b, LILAC_SIMT_I64, 2, words));
 }
 
+/* The integer is in the low bits of the sum with 1.5 · 2^52. */
+lilac_simt_value lilac_lower_integer_near(math_builder *k, lilac_simt_value a, double factor,
+                                          lilac_simt_value *word) {
+    const lilac_simt_value offset = num(k, 6755399441055744.0);
+    const lilac_simt_value shifted = fma3(k, a, num(k, factor), offset);
+    lilac_simt_value words[2];
+    lilac_lower_words(k, shifted, words);
+    *word = words[0];
+    return sub(k, shifted, offset);
+}
+
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
 pair lilac_lower_fast_sum(math_builder *k, lilac_simt_value a, lilac_simt_value b) {

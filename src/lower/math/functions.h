@@ -146,8 +146,11 @@ lilac_simt_value lilac_lower_power_of_two(math_builder *k, lilac_simt_value n);
 lilac_simt_value lilac_lower_scale(math_builder *k, lilac_simt_value a, lilac_simt_value n);
 lilac_simt_value lilac_lower_mantissa(math_builder *k, lilac_simt_value a,
                                       lilac_simt_value *exponent);
-/* functions.c: the words of an f64, the low one first, and the f64 of two words. */
+/* functions.c: the words of an f64, the low one first, and the f64 of two words. The integer next to a · factor,
+ * below 2^31, as an f64; *word: as an i32. */
 void lilac_lower_words(math_builder *k, lilac_simt_value a, lilac_simt_value *words);
+lilac_simt_value lilac_lower_integer_near(math_builder *k, lilac_simt_value a, double factor,
+                                          lilac_simt_value *word);
 lilac_simt_value lilac_lower_of_words(math_builder *k, lilac_simt_value low, lilac_simt_value high);
 
 /* functions.c: pairs. The sum of two doubles, |a| ≥ |b| or any; a product; … of pairs. */

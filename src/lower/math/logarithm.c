@@ -11,7 +11,7 @@
  *
  *   log m = f - s (f - 2s² (1/3 + s² p(s²)))
  *
- * The sum of f and e log 2, of which the first 42 bits are exact, is a pair. The result is at most one ulp off. */
+ * e times the first 42 bits of log 2 is exact, and its sum with f is a pair. The error is below 1.1 ulp. */
 #include "functions.h"
 
 #define LN_2_HIGH 0x1.62e42fefa38p-1

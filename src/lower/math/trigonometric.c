@@ -169,13 +169,9 @@ static pair reduced_any(math_builder *k, lilac_simt_value x, lilac_simt_value *q
 
 /* The same with a quadrant of i32, whose two low bits count, for numbers below 2^20. */
 static pair reduced_near(math_builder *k, lilac_simt_value a, lilac_simt_value *quadrant) {
-    const double whole = 6755399441055744.0; /* 1.5 · 2^52: n is in the low word of the sum */
-    const lilac_simt_value shifted = fma3(k, a, num(k, 0x1.45f306dc9c883p-1), num(k, whole));
-    const lilac_simt_value down = minus(k, sub(k, shifted, num(k, whole)));
+    const lilac_simt_value down =
+        minus(k, lilac_lower_integer_near(k, a, 0x1.45f306dc9c883p-1, quadrant));
     const lilac_simt_value first = fma3(k, down, num(k, 0x1.921fb54442d18p+0), a);
-    lilac_simt_value words[2];
-    lilac_lower_words(k, shifted, words);
-    *quadrant = words[0];
     /* Near a multiple of π/2 the first two parts cancel: their difference keeps what it rounds off. */
     const pair second = lilac_lower_product(k, down, num(k, 0x1.1a62633145c07p-54));
     pair r = lilac_lower_fast_sum(k, first, second.hi);
@@ -207,7 +203,7 @@ static pair reduced(math_builder *k, lilac_simt_value x, lilac_simt_value *quadr
     return (pair){result + 1, result + 2};
 }
 
-/* sin r and cos r as sums of two numbers, of which the second is much smaller. */
+/* sin r and cos r as unevaluated sums hi + lo. |lo| may exceed half a unit in the last place of hi. */
 static pair sine_parts(math_builder *k, pair r) {
     lilac_simt_value z = mul(k, r.hi, r.hi);
     lilac_simt_value tail =
