@@ -15,7 +15,8 @@ import command  # noqa: E402
 # name: barriers and the groups of products that the last wait of an iteration leaves in flight
 # (None: products by mma.sync). Copies that start behind the products have a barrier of their own
 # (src/engine/pipeline/depth.c); in attention a delayed product stays in flight, and mbarriers take the
-# place of barriers (src/engine/warps/decouple_warps.c). int4_matmul converts its weights through shared memory, with a barrier before and one behind the stores.
+# place of barriers (src/engine/warps/decouple_warps.c). int4_matmul converts its weights through shared memory, with a barrier behind the stores; that in front of
+# them is the one behind the copies' wait.
 KERNELS = {
     "matmul_f16": (2, 1),
     "matmul_bf16_bT": (2, 1),
@@ -23,7 +24,7 @@ KERNELS = {
     "matmul_i8": (1, 1),
     "matmul_tf32": (1, 0),
     "matmul_f16_skinny": (2, None),
-    "int4_matmul": (3, 0),
+    "int4_matmul": (2, 0),
     "attention_f16_d64_full": (0, 1),
     "attention_f16_d128_causal": (0, 1),
 }

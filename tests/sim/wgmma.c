@@ -364,10 +364,12 @@ static void test_release(void **state) {
     }
 }
 
-/* A descriptor that differs within the warpgroup, and one that leads out of shared memory. */
+/* A descriptor that differs within the warpgroup, one that leads out of shared memory, and one that leads out
+ * of the bytes that the product promises. */
 static void test_traps(void **state) {
+    static const char *const ids[] = {"divergent-operand", "out-of-bounds", "outside-interval"};
     (void)state;
-    for (uint32_t out = 0; out < 2; out++) {
+    for (uint32_t out = 0; out < 3; out++) {
         static single j;
         uint64_t seed = 41;
         rig r;
@@ -389,14 +391,15 @@ static void test_traps(void **state) {
             c[k] = lilac_simt_constant(&r.b, LILAC_SIMT_F32, 0);
         }
         lilac_simt_wgmma_fence(&r.b);
-        lilac_simt_wgmma(&r.b, &f16, c, &a, b, yes(&r, false));
+        const lilac_simt_value d = lilac_simt_wgmma(&r.b, &f16, c, &a, b, yes(&r, false));
+        r.kernel->values[d].definition->shared_end = out == 2 ? IMAGE - 4096 : 0;
         lilac_simt_wgmma_commit(&r.b);
         lilac_simt_wgmma_wait(&r.b, 0, 0, NULL);
         give(&r, 0, "image", j.image, sizeof j.image);
         give(&r, 1, "registers", j.registers, sizeof j.registers);
         give(&r, 2, "out", j.out, sizeof j.out);
         assert_false(rig_run(&r));
-        assert_int_equal(reported(&r, out ? "out-of-bounds" : "divergent-operand", NULL), 1);
+        assert_int_equal(reported(&r, ids[out], NULL), 1);
         rig_clear(&r);
     }
 }

@@ -35,6 +35,8 @@ static const char *const lines[] = {
     "= f32, m = 64, n = 8, k = 16, transpose_a, transpose_b, negate_a, negate_b}",
     "%0, %1 = wgmma %h, %h, %r, %h, %r, %f, %d, %p : f16x2, f16x2 {a = e4m3, b = e5m2, d = f16, m "
     "= 64, n = 8, k = 32, registers}",
+    "%0, %1 = wgmma %h, %h, %r, %h, %r, %f, %d, %p : f16x2, f16x2 {a = e4m3, b = e5m2, d = f16, m "
+    "= 64, n = 8, k = 32, registers, bytes = 64 to 4096}",
     "%0, %1 = wgmma.wait %f, %r : f32, i32 {groups = 3}",
     "wgmma.wait",
     "wgmma.fence",
@@ -248,9 +250,9 @@ static void test_descriptor(void **state) {
         uint64_t bits = 0;
         assert_true(lilac_simt_is_constant(kernel, constant, &bits));
         assert_int_equal(bits, lilac_matrix_descriptor_encode(&fields));
-        const lilac_simt_value moved = lilac_simt_matrix_descriptor(
-            &b, lilac_simt_constant(&b, LILAC_SIMT_I32, 1024),
-            lilac_simt_constant(&b, LILAC_SIMT_I32, 3072), &fields);
+        const lilac_simt_value moved =
+            lilac_simt_matrix_descriptor(&b, lilac_simt_constant(&b, LILAC_SIMT_I32, 1024),
+                                         lilac_simt_constant(&b, LILAC_SIMT_I32, 3072), &fields);
         assert_true(lilac_simt_is_constant(kernel, moved, &bits));
         assert_int_equal(bits, lilac_matrix_descriptor_encode(&fields));
         lilac_simt_builder_clear(&b);

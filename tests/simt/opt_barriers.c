@@ -354,6 +354,13 @@ static void barriers_that_go_were_not_needed(void **state) {
 #define INIT      "mbarrier.init [%s + 1016], (%n)\n"
 #define END       "mbarrier.invalidate [%s + 1016]\n"
 #define FENCE     "fence.proxy_async shared\n"
+#define MORE      "st.shared [%s + 512], (%n) {bytes = 512 to 1000}\n"
+#define MULTIPLY(bytes)                                                                            \
+    "%0, %1, %2, %3 = wgmma %f, %f, %f, %f, %d, %d, %t : f32, f32, f32, f32 {a = f16, b = f16, "   \
+    "d = f32, m = 64, n = 8, k = 16" bytes "}\nwgmma.commit\n"
+#define PRODUCT      MULTIPLY(", bytes = 0 to 512")
+#define MULTIPLY_ANY MULTIPLY("")
+#define COMPLETE     "wgmma.wait\n"
 
 static uint32_t list_barriers(const lilac_simt_body *body, const lilac_simt_instruction **list,
                               uint32_t count) {
@@ -397,6 +404,12 @@ static void copies_are_two_events(void **state) {
         /* one barrier before all copies of an iteration, not one between them and one between reads */
         {AGAIN(PASS BAR LOAD BAR LOAD_MORE BAR READ BAR READ_MORE), "1000"},
         {COPY AGAIN(WAIT BAR BAR READ BAR OTHER BAR) WAIT BAR READ_LAST, "10001"},
+        {WRITE BAR PRODUCT BAR MORE, "10"}, /* a product reads what it promises */
+        {MORE BAR PRODUCT BAR WRITE, "01"},
+        {MORE BAR MULTIPLY_ANY, "1"},
+        {PRODUCT BAR COMPLETE BAR WRITE, "01"}, /* up to its wait */
+        {PRODUCT BAR COMPLETE BAR MORE, "00"},
+        {AGAIN(PASS BAR PRODUCT COMPLETE BAR LOAD BAR READ_MORE BAR MORE), "0101"},
     };
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -407,7 +420,8 @@ static void copies_are_two_events(void **state) {
             &text,
             "simt.module target \"sm_90a\" {\nkernel @k(%%p: i64 ptr, %%n: i32) warps 4 "
             "ctas 1 shared 1024 {\n%%s = shared_base : i32\n%%p = param 0 : i64\n%%n = "
-            "param 1 : i32\n%%zero = const 0 : i32\n%%one = const 1 : i32\n%sreturn\n}\n}\n",
+            "param 1 : i32\n%%zero = const 0 : i32\n%%one = const 1 : i32\n%%f = const 0x0 : "
+            "f32\n%%d = const 0 : i64\n%%t = const 1 : i1\n%sreturn\n}\n}\n",
             cases[k].body);
         lilac_simt_module *module =
             lilac_simt_read(context, lilac_source_add(context, "b", text.bytes, text.length));

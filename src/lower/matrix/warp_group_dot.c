@@ -29,7 +29,8 @@ enum {
 typedef struct memory_operand {
     lilac_plan_dot_memory plan;
     lilac_simt_value
-        descriptor; /* of the warp's own row (column) 0 and inner index 0; 0: registers */
+        descriptor;      /* of the warp's own row (column) 0 and inner index 0; 0: registers */
+    uint32_t begin, end; /* bytes of the allocation; both 0: registers */
 } memory_operand;
 
 typedef struct product {
@@ -117,6 +118,8 @@ static bool open_memory(product *p, const lilac_tile_op *op, uint32_t operand) {
         return lilac_lower_unsupported(l, "%s", why.text);
     }
     o->descriptor = describe(p, operand, memory);
+    o->begin = (uint32_t)memory->begin;
+    o->end = (uint32_t)(memory->begin + memory->bytes);
     if (operand == 0) {
         p->payload.transpose_a = o->plan.transposed;
     } else {
@@ -160,6 +163,14 @@ static bool read_words(const product *p, uint32_t base, uint32_t step, lilac_sim
     return true;
 }
 
+/* Promises that a product reads only the allocations of its operands, and what is between them. */
+static void promise_bytes(const product *p, lilac_simt_value result) {
+    lilac_simt_instruction *made = p->dot.l->builder.kernel->values[result].definition;
+    const memory_operand *a = &p->operands[0], *b = &p->operands[1];
+    made->shared_begin = a->end > 0 ? min_u32(a->begin, b->begin) : b->begin;
+    made->shared_end = max_u32(a->end, b->end);
+}
+
 /* Adds one step of K to the accumulators of the block at register `base`, which count if
  * `accumulate`. `words`: the registers of A, if it is in registers. */
 static void multiply(const product *p, uint32_t base, uint32_t step, const lilac_simt_value *words,
@@ -176,6 +187,7 @@ static void multiply(const product *p, uint32_t base, uint32_t step, const lilac
     const lilac_simt_value b = descriptor_of(p, 1, lilac_plan_dot_coordinate(d, flat, 1), inner);
     const lilac_simt_value first = lilac_simt_wgmma(
         &l->builder, &p->payload, c, p->payload.registers ? words : &a, b, accumulate);
+    promise_bytes(p, first);
     for (uint32_t i = 0; i < count; i++) {
         c[i] = first + i;
     }

@@ -46,8 +46,8 @@
  * that may complete it. A bulk load is a write that is coming where it starts. Nothing is pending
  * afterwards: the wait at its mbarrier, which all threads execute, orders its write, and no barrier
  * does before. A fence of the async proxy is ordered by the barrier behind it, even where a barrier
- * before it orders the stores that it fences: it is such an access too. A wgmma reads any byte
- * where it is issued, and is a read of any byte that is pending from each wgmma.wait on.
+ * before it orders the stores that it fences: it is such an access too. A wgmma reads the bytes that it
+ * promises where it is issued, and is a read of them that is pending from each wgmma.wait on.
  *
  * Mbarriers. Their init and invalidation write their bytes and all other operations read them, so
  * that a barrier between the init and the uses stays. The order that arrivals and waits add is not
@@ -106,8 +106,9 @@ typedef struct pass {
     set *before, *after; /* of each level and node: pending when it is reached, coming when left */
     uint32_t *work;      /* nodes to look at */
     uint8_t *in_work;
-    bool candidates; /* barriers that may go */
-    bool given_up;   /* too many promises or kinds of barriers for a set */
+    uint64_t products; /* keys of all wgmmas */
+    bool candidates;   /* barriers that may go */
+    bool given_up;     /* too many promises or kinds of barriers for a set */
 } pass;
 
 /* ---- the graph -------------------------------------------------------------------------- */
@@ -211,6 +212,16 @@ static bool completes(uint32_t code) {
            code == LILAC_SIMT_OP_BULK_WAIT_READ || code == LILAC_SIMT_OP_WGMMA_WAIT;
 }
 
+/* Collects the keys of the wgmmas in a body. */
+static void add_products(pass *p, const lilac_simt_body *body) {
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        p->products |= i->code == LILAC_SIMT_OP_WGMMA ? UINT64_C(1) << find_key(p, i) : 0;
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            add_products(p, i->bodies[k]);
+        }
+    }
+}
+
 static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at);
 
 static uint32_t add_structure(pass *p, const lilac_simt_instruction *i, uint32_t at) {
@@ -259,14 +270,17 @@ static uint32_t add_body(pass *p, const lilac_simt_body *body, uint32_t at) {
                    i->code == LILAC_SIMT_OP_PREFETCH_TENSOR_MAP) {
             continue; /* what a commit groups is pending from the wait on */
         } else if (i->code == LILAC_SIMT_OP_WGMMA) {
-            p->nodes[at].accesses.reads |= UINT64_C(1) << any_key(p);
+            p->nodes[at].accesses.reads |= UINT64_C(1) << find_key(p, i);
         } else if (lilac_simt_completes_at_mbarrier(i->code)) {
             p->nodes[at].accesses.loading |= UINT64_C(1) << find_key(p, i);
         } else if (completes(i->code)) {
             at = follow(p, at);
-            bool reads = i->code == LILAC_SIMT_OP_WGMMA_WAIT;
             set *completed = &p->nodes[at].completed;
-            *(reads ? &completed->reads : &completed->writes) |= UINT64_C(1) << any_key(p);
+            if (i->code == LILAC_SIMT_OP_WGMMA_WAIT) {
+                completed->reads |= p->products;
+            } else {
+                completed->writes |= UINT64_C(1) << any_key(p);
+            }
         } else if (lilac_simt_has_trait(i->code, LILAC_SIMT_MBARRIER)) {
             const bool writes = i->code == LILAC_SIMT_OP_MBARRIER_INIT ||
                                 i->code == LILAC_SIMT_OP_MBARRIER_INVALIDATE;
@@ -486,6 +500,7 @@ static bool run(pass *p) {
 bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel) {
     pass p = {.warps = kernel->num_warps > 0 ? kernel->num_warps - 1 : 0};
     add_level(&p, 0);
+    add_products(&p, kernel->body);
     add_body(&p, kernel->body, add_node(&p));
     for (uint32_t k = 0; k < p.key_count; k++) {
         add_level(&p, p.keys[k].partition);

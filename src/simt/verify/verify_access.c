@@ -162,7 +162,7 @@ void lilac_simt_verify_interval(verifier *v, const instruction *i) {
     if (!annotated || partitions_only) {
         return;
     }
-    if (!lilac_simt_is_shared_access(i->code)) {
+    if (!lilac_simt_is_shared_access(i->code) && i->code != LILAC_SIMT_OP_WGMMA) {
         fail(v, "simt-interval",
              "%s has an interval or partition of shared memory, which it does not access",
              operation_name(i));

@@ -117,8 +117,18 @@ static void check_descriptor(lilac_sim_worker *w, const lilac_sim_step *s, const
     }
 }
 
+static bool trap_at(lilac_sim_worker *w, const lilac_sim_step *s, lilac_sim_trap_kind kind,
+                    uint64_t address, uint32_t group) {
+    w->trap.global = false;
+    w->trap.rank = w->rank;
+    w->trap.address = address;
+    w->trap.size = CHUNK;
+    return lilac_sim_worker_trap(w, kind, s, group * GROUP_THREADS);
+}
+
 static bool read_shared(lilac_sim_worker *w, const lilac_sim_step *s, const source *from,
                         uint32_t group, bool first) {
+    const lilac_simt_instruction *product = s->source;
     lilac_sim_active lanes = {.count = 0};
     bool proxied = true;
     for (uint32_t c = 0; c < 2 * from->rows; c++) {
@@ -127,11 +137,11 @@ static bool read_shared(lilac_sim_worker *w, const lilac_sim_step *s, const sour
         uint64_t address = lilac_matrix_descriptor_address(&from->descriptor, from->bits,
                                                            from->transposed, row, k);
         if (w->shared.size < CHUNK || address > w->shared.size - CHUNK) {
-            w->trap.global = false;
-            w->trap.rank = w->rank;
-            w->trap.address = address;
-            w->trap.size = CHUNK;
-            return lilac_sim_worker_trap(w, TRAP_SHARED_BOUNDS, s, group * GROUP_THREADS);
+            return trap_at(w, s, TRAP_SHARED_BOUNDS, address, group);
+        }
+        if (product->shared_end > 0 &&
+            (address < product->shared_begin || address + CHUNK > product->shared_end)) {
+            return trap_at(w, s, TRAP_INTERVAL, address, group);
         }
         address += (uint64_t)w->rank * w->shared.stride;
         move_chunk(from, row, k, w->shared.bytes + address);
