@@ -14,6 +14,8 @@
  *     & 0x80008000             the signs
  *     & 0x70007000, >> 3 or 6  the magnitudes, at their place in f16 or bf16
  *
+ * Where the byte is one of a word w, a permute of the bytes of w and w << 4 makes such halves.
+ *
  * Otherwise each thread computes the half that it needs. */
 #include "convert_layout.h"
 #include "numeric_casts.h"
@@ -74,15 +76,33 @@ static lilac_simt_value decode(lilac_lowering *l, lilac_simt_value byte, lilac_s
                           lilac_lower_float(l, LILAC_SIMT_F16, 0x1p14));
 }
 
+/* A word with the second number of a byte in the highest four bits, and with the first one in the highest
+ * ones of the lower half. */
+static lilac_simt_value spread_pair(lilac_simt_builder *b, lilac_simt_value byte) {
+    const lilac_simt_type word = LILAC_SIMT_I32;
+    const lilac_simt_instruction *unpack = b->kernel->values[byte].definition;
+    if (unpack != NULL && unpack->code == LILAC_SIMT_OP_UNPACK &&
+        lilac_simt_type_of(b->kernel, unpack->operands[0]) == word) {
+        const lilac_simt_value pairs = unpack->operands[0];
+        const uint32_t index = byte - unpack->result, selector = index * 0x1111 + 0x4400;
+        const lilac_simt_value first =
+            lilac_simt_op2(b, LILAC_SIMT_OP_SHL, word, pairs, lilac_simt_constant(b, word, 4));
+        return lilac_simt_op3(b, LILAC_SIMT_OP_PRMT, word, first, pairs,
+                              lilac_simt_constant(b, word, selector));
+    }
+    const lilac_simt_value wide = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, word, byte);
+    return lilac_simt_op2(b, LILAC_SIMT_OP_MUL, word, wide,
+                          lilac_simt_constant(b, word, 0x01001000));
+}
+
 /* Both numbers of a byte, as f16 or bf16. */
 static void decode_pair(lilac_lowering *l, lilac_simt_value byte, bool bf16,
                         lilac_simt_value *numbers) {
-    const uint32_t spread = 0x01001000, signs = 0x80008000, above = 0x70007000;
+    const uint32_t signs = 0x80008000, above = 0x70007000;
     const lilac_simt_type word = LILAC_SIMT_I32, pair = bf16 ? LILAC_SIMT_BF16X2 : LILAC_SIMT_F16X2;
     const lilac_simt_type number = bf16 ? LILAC_SIMT_BF16 : LILAC_SIMT_F16;
     lilac_simt_builder *b = &l->builder;
-    lilac_simt_value x = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, word, byte);
-    x = lilac_simt_op2(b, LILAC_SIMT_OP_MUL, word, x, lilac_simt_constant(b, word, spread));
+    lilac_simt_value x = spread_pair(b, byte);
     lilac_simt_value magnitudes =
         lilac_simt_op2(b, LILAC_SIMT_OP_AND, word, x, lilac_simt_constant(b, word, above));
     magnitudes = lilac_simt_op2(b, LILAC_SIMT_OP_SHR_U, word, magnitudes,
