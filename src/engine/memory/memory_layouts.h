@@ -101,5 +101,9 @@ bool lilac_shared_copy_exists(const lilac_tile_op *copy, const lilac_layout *mem
 /* The price of a plan in 1/16 clocks, once, all warps of a block together. */
 int64_t lilac_shared_access_cycles(const lilac_plan_access *plan, bool loads,
                                    const lilac_arch *arch);
+/* The price of reading a whole buffer of that layout as a tensor, in the same unit; INT64_MAX: there is no
+ * plan. */
+int64_t lilac_shared_read_cycles(const lilac_layout *tensor, const lilac_layout *memory,
+                                 uint32_t element_bits, const lilac_arch *arch);
 
 #endif

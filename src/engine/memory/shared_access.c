@@ -159,22 +159,22 @@ static uint64_t cost_of(const lilac_plan_access *access) {
 }
 
 /* Chooses a matrix instruction if it costs less. Its rows must be contiguous and aligned. */
-static void try_matrices(lilac_plan_access *plan, const memory_graph *graph,
-                         const shared_access *access, const lilac_layout *layout) {
+static void try_matrices(lilac_plan_access *plan, const lilac_layout *layout,
+                         const lilac_layout *memory, uint64_t shift, uint32_t element_bits,
+                         const lilac_arch *arch) {
     static const lilac_plan_instruction instructions[2] = {LILAC_PLAN_MATRIX,
                                                            LILAC_PLAN_MATRIX_TRANSPOSED};
-    const memory_node *node = &graph->nodes[access->node];
-    const uint32_t bytes = bits_of(node) / 8;
+    const uint32_t bytes = element_bits / 8;
     uint64_t size = bytes;
-    for (uint32_t d = 0; d < node->layout.out_count; d++) {
-        size <<= node->layout.out[d].bits;
+    for (uint32_t d = 0; d < memory->out_count; d++) {
+        size <<= memory->out[d].bits;
     }
-    const bool aligned = node->shift * bytes % MATRIX_ROW_BYTES == 0 && size >= MATRIX_ROW_BYTES;
+    const bool aligned = shift * bytes % MATRIX_ROW_BYTES == 0 && size >= MATRIX_ROW_BYTES;
     for (uint32_t i = 0; aligned && i < 2; i++) {
         lilac_plan_access matrix;
         lilac_reason why;
-        if (lilac_plan_access_init_matrix(&matrix, layout, &node->layout, instructions[i],
-                                          bits_of(node), graph->target->arch, &why) &&
+        if (lilac_plan_access_init_matrix(&matrix, layout, memory, instructions[i], element_bits,
+                                          arch, &why) &&
             cost_of(&matrix) < cost_of(plan)) {
             *plan = matrix;
         }
@@ -217,7 +217,8 @@ bool lilac_shared_access_plan(lilac_plan_access *result, const memory_graph *gra
         lilac_plan_access_as_load(result, graph->target->arch);
     }
     if (!copies) {
-        try_matrices(result, graph, access, &layout);
+        try_matrices(result, &layout, &node->layout, node->shift, bits_of(node),
+                     graph->target->arch);
     }
     if (!access->loads) {
         skip_replicas(result, &layout);
@@ -236,4 +237,16 @@ int64_t lilac_shared_access_cycles(const lilac_plan_access *plan, bool loads,
         price.store_wavefronts = plan->wavefronts;
     }
     return (int64_t)lilac_plan_price_cycles(&price, LILAC_PLAN_BARRIER_WARP, arch);
+}
+
+int64_t lilac_shared_read_cycles(const lilac_layout *tensor, const lilac_layout *memory,
+                                 uint32_t element_bits, const lilac_arch *arch) {
+    lilac_plan_access plan;
+    lilac_reason why;
+    if (!lilac_plan_access_init(&plan, tensor, memory, element_bits, arch, &why)) {
+        return INT64_MAX;
+    }
+    lilac_plan_access_as_load(&plan, arch);
+    try_matrices(&plan, tensor, memory, 0, element_bits, arch);
+    return lilac_shared_access_cycles(&plan, true, arch);
 }
