@@ -155,12 +155,21 @@ static bool range_div_u(lilac_range *result, const range_query *in) {
     return true;
 }
 
-/* Rounded down or up, both operands natural. */
+/* a / b rounded down or up, b > 0. */
+static int64_t divide_rounded(int64_t a, int64_t b, bool up) {
+    return a / b + (up ? a % b > 0 : -(a % b < 0));
+}
+
+/* Rounded down or up, b > 0 (0 is undefined); of unsigned numbers, both natural. */
 static bool range_div_rounded(lilac_range *result, const range_query *in) {
-    if (!both_natural(in) || !range_div_s(result, in)) {
+    const bool up = in->op->code != LILAC_TILE_OP_ARITH_FLOORDIVSI;
+    const int64_t least = in->b.low < 1 ? 1 : in->b.low, most = in->b.high;
+    if (in->b.low < 0 || most < 1 ||
+        (in->op->code == LILAC_TILE_OP_ARITH_CEILDIVUI && !both_natural(in))) {
         return false;
     }
-    result->high += in->op->code != LILAC_TILE_OP_ARITH_FLOORDIVSI && result->high < INT64_MAX;
+    result->low = divide_rounded(in->a.low, in->a.low < 0 ? least : most, up);
+    result->high = divide_rounded(in->a.high, in->a.high < 0 ? most : least, up);
     return true;
 }
 
