@@ -155,9 +155,9 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  *                                          clocks = 712 : i32, bytes = 65536 : i32}
  *                    lilac.launch_least = {iterations = …, divisor = 64 : i32, least = 6 : i32}
  *
- * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …>. The multiples, to which sizes
- * are rounded up, may be missing: 1. Without any map, the
- * count is 0. The memory is the arena's. False after an error of id `launch-map`: an attribute
+ * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …> or, with quotients of
+ * parameters, [array<i64: FACTOR, PARAMETER, …>, array<i64: PARAMETER, DIVISOR>, …]. The multiples, to
+ * which sizes are rounded up, may be missing: 1. Without any map, the count is 0. The memory is the arena's. False after an error of id `launch-map`: an attribute
  * that the text of the module has is malformed. */
 LILAC_API LILAC_MUST_USE bool lilac_launch_maps_get(lilac_launch_maps *result, lilac_arena *arena,
                                                     const lilac_tile_function *function);

@@ -94,8 +94,9 @@ LILAC_API uint64_t lilac_tensor_swizzle_apply(lilac_tensor_swizzle swizzle, uint
  * maps of strided tensors, which the launcher makes from the other arguments. A recipe says how.
  * Its numbers are sums over the kernel's parameters, named by their indices:
  *
- *     factor · p · q · r + factor · p + factor + …          at most 4 terms of at most 3 parameters
+ *     factor · p · q · (r / divisor) + factor · p + factor + …     at most 4 terms of at most 3 parameters
  *
+ * A parameter may be divided by a number; the quotient is rounded towards zero.
  * The kernel is right only if the launch satisfies its conditions. */
 enum {
     LILAC_LAUNCH_FACTORS = 3,
@@ -107,6 +108,7 @@ enum {
 typedef struct lilac_launch_term {
     int64_t factor;
     uint32_t parameter_count, parameters[LILAC_LAUNCH_FACTORS];
+    uint32_t divisors[LILAC_LAUNCH_FACTORS]; /* of the parameters; 0 is 1 */
 } lilac_launch_term;
 
 typedef struct lilac_launch_sum {

@@ -6,7 +6,8 @@
  *              program; may be missing or None
  *   least      (iterations, divisor, least): with fewer iterations, launches are faster without maps; may
  *              be missing or None
- *   sum        [[factor, parameter, …], …]: an offset, each size, each stride
+ *   sum        [[factor, parameter, …], …]: an offset, each size, each stride; a parameter may be
+ *              [parameter, divisor]
  */
 #include "module.h"
 
@@ -31,6 +32,25 @@ static Py_ssize_t length_of(PyObject *list, Py_ssize_t most) {
     return count;
 }
 
+/* A parameter, or a list of a parameter and a divisor. */
+static bool read_factor(uint32_t *parameter, uint32_t *divisor, uint32_t parameters,
+                        PyObject *object) {
+    if (object == NULL || !PyList_Check(object)) {
+        return object != NULL && read_index(parameter, parameters, object);
+    }
+    uint64_t word;
+    if (length_of(object, 2) != 2 ||
+        !read_index(parameter, parameters, PyList_GetItem(object, 0)) ||
+        !read_word(&word, PyList_GetItem(object, 1))) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "a quotient is a list of a parameter and a divisor");
+        }
+        return false;
+    }
+    *divisor = (uint32_t)word;
+    return true;
+}
+
 static bool read_term(lilac_launch_term *term, uint32_t parameters, PyObject *list) {
     const Py_ssize_t count = length_of(list, 1 + LILAC_LAUNCH_FACTORS);
     PyObject *factor = count < 0 ? NULL : PyList_GetItem(list, 0);
@@ -40,7 +60,8 @@ static bool read_term(lilac_launch_term *term, uint32_t parameters, PyObject *li
     term->factor = PyLong_AsLongLong(factor);
     term->parameter_count = (uint32_t)count - 1;
     for (Py_ssize_t i = 1; i < count; i++) {
-        if (!read_index(&term->parameters[i - 1], parameters, PyList_GetItem(list, i))) {
+        if (!read_factor(&term->parameters[i - 1], &term->divisors[i - 1], parameters,
+                         PyList_GetItem(list, i))) {
             return false;
         }
     }

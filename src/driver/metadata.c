@@ -100,13 +100,15 @@ static void put_maps(lilac_text *out, const lilac_tile_function *function) {
     lilac_text_char(out, ']');
 }
 
-/* [[2, 3], [8]]: 2 · parameter 3 + 8. */
+/* [[2, 3], [1, [4, 2]], [8]]: 2 · parameter 3 + parameter 4 / 2 + 8. */
 static void put_sum(lilac_text *out, const lilac_launch_sum *sum) {
     lilac_text_char(out, '[');
     for (uint32_t i = 0; i < sum->count; i++) {
         lilac_text_printf(out, "%s[%lld", i > 0 ? ", " : "", (long long)sum->terms[i].factor);
         for (uint32_t k = 0; k < sum->terms[i].parameter_count; k++) {
-            lilac_text_printf(out, ", %u", sum->terms[i].parameters[k]);
+            const uint32_t parameter = sum->terms[i].parameters[k];
+            const uint32_t divisor = sum->terms[i].divisors[k];
+            lilac_text_printf(out, divisor > 1 ? ", [%u, %u]" : ", %u", parameter, divisor);
         }
         lilac_text_char(out, ']');
     }

@@ -41,8 +41,8 @@ static const lilac_tile_attribute *entry(const lilac_tile_attribute *dictionary,
 }
 
 /* array<i64: FACTOR, PARAMETER, …> */
-static bool read_term(lilac_launch_term *term, const lilac_tile_attribute *attribute,
-                      const lilac_tile_function *function) {
+static bool read_product(lilac_launch_term *term, const lilac_tile_attribute *attribute,
+                         const lilac_tile_function *function) {
     if (attribute->kind != LILAC_TILE_ATTR_INTEGERS || attribute->count == 0 ||
         attribute->count > 1 + LILAC_LAUNCH_FACTORS) {
         return false;
@@ -56,6 +56,33 @@ static bool read_term(lilac_launch_term *term, const lilac_tile_attribute *attri
         term->parameters[i - 1] = (uint32_t)attribute->integers[i];
     }
     return true;
+}
+
+/* array<i64: PARAMETER, DIVISOR> */
+static bool read_quotient(lilac_launch_term *term, const lilac_tile_attribute *attribute,
+                          const lilac_tile_function *function) {
+    const int64_t *numbers = attribute->integers;
+    if (term->parameter_count == LILAC_LAUNCH_FACTORS ||
+        attribute->kind != LILAC_TILE_ATTR_INTEGERS || attribute->count != 2 ||
+        !is_integer(function, numbers[0]) || numbers[1] < 1 || numbers[1] > INT32_MAX) {
+        return false;
+    }
+    term->divisors[term->parameter_count] = (uint32_t)numbers[1];
+    term->parameters[term->parameter_count++] = (uint32_t)numbers[0];
+    return true;
+}
+
+/* array<i64: FACTOR, PARAMETER, …>, or that in an array with array<i64: PARAMETER, DIVISOR>, … */
+static bool read_term(lilac_launch_term *term, const lilac_tile_attribute *attribute,
+                      const lilac_tile_function *function) {
+    if (attribute->kind != LILAC_TILE_ATTR_ARRAY) {
+        return read_product(term, attribute, function);
+    }
+    bool good = attribute->count > 0 && read_product(term, &attribute->elements[0], function);
+    for (uint32_t i = 1; good && i < attribute->count; i++) {
+        good = read_quotient(term, &attribute->elements[i], function);
+    }
+    return good;
 }
 
 static bool read_sum(lilac_launch_sum *sum, const lilac_tile_attribute *attribute,
@@ -188,7 +215,8 @@ static bool read_maps(lilac_launch_maps *result, lilac_arena *arena,
                 function, MAP,
                 "of a descriptor {base = POINTER, offset = SUM, sizes = [SUM, …], strides "
                 "= [SUM, …]}, in which a SUM is an array of array<i64: FACTOR, "
-                "INTEGER PARAMETER, …>");
+                "INTEGER PARAMETER, …>, or of arrays of that and array<i64: INTEGER PARAMETER, "
+                "DIVISOR>, …");
         }
     }
     const lilac_tile_attribute *conditions = lilac_tile_find(&function->attributes, CONDITIONS);

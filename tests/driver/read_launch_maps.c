@@ -4,9 +4,10 @@
 
 #include "support/test.h"
 
-#define SIZES   "sizes = [[array<i64: 1, 1>], [array<i64: 2, 1, 2>, array<i64: -3>]]"
-#define STRIDES "strides = [[array<i64: 64>]]"
-#define LIMITS  "lilac.launch_conditions = array<i64: 1048576, 65535, 7, 2, 1>"
+#define SIZES          "sizes = [[array<i64: 1, 1>], [array<i64: 2, 1, 2>, array<i64: -3>]]"
+#define STRIDES        "strides = [[array<i64: 64>, [array<i64: 6, 1>, array<i64: 2, 3>]]]"
+#define DIVIDED(PARTS) "{base = 0 : i32, offset = [[" PARTS "]], " SIZES ", " STRIDES "}"
+#define LIMITS         "lilac.launch_conditions = array<i64: 1048576, 65535, 7, 2, 1>"
 
 /* A kernel with a pointer, two integers and a map with these attributes. */
 static lilac_tile_module *read_kernel(lilac_context *context, const char *map,
@@ -53,6 +54,15 @@ static void recipes(void **state) {
     assert_int_equal(map->sizes[1].terms[1].factor, -3);
     assert_int_equal(map->sizes[1].terms[1].parameter_count, 0);
     assert_int_equal(map->strides[0].terms[0].factor, 64);
+    assert_int_equal(map->strides[0].terms[1].factor, 6);
+    assert_int_equal(map->strides[0].terms[1].parameter_count, 2);
+    assert_int_equal(map->strides[0].terms[1].divisors[0], 0);
+    assert_int_equal(map->strides[0].terms[1].parameters[1], 2);
+    assert_int_equal(map->strides[0].terms[1].divisors[1], 3);
+    const int64_t values[] = {0, 5, 11, 0};
+    int64_t stride;
+    assert_true(lilac_launch_sum_evaluate(&stride, &map->strides[0], values));
+    assert_int_equal(stride, 64 + 6 * 5 * (11 / 3));
     const uint32_t grid[3] = {1048576, 65535, 7};
     assert_memory_equal(maps.conditions.grid, grid, sizeof grid);
     assert_int_equal(maps.conditions.parameter_count, 2);
@@ -98,6 +108,15 @@ static void malformed(void **state) {
         {"{base = 0 : i32, offset = [array<i64: 1>, array<i64: 1>, array<i64: 1>, array<i64: 1>, "
          "array<i64: 1>], " SIZES ", " STRIDES "}",
          LIMITS},
+        {DIVIDED(""), LIMITS},
+        {DIVIDED("array<i64: 1>, array<i64: 1>"), LIMITS},
+        {DIVIDED("array<i64: 1>, array<i64: 1, 0>"), LIMITS},
+        {DIVIDED("array<i64: 1>, array<i64: 1, -2>"), LIMITS},
+        {DIVIDED("array<i64: 1>, array<i64: 1, 4294967296>"), LIMITS},
+        {DIVIDED("array<i64: 1>, array<i64: 0, 2>"), LIMITS},
+        {DIVIDED("array<i64: 1>, array<i64: 9, 2>"), LIMITS},
+        {DIVIDED("array<i64: 1>, 2 : i32"), LIMITS},
+        {DIVIDED("array<i64: 1, 1, 1, 1>, array<i64: 1, 2>"), LIMITS},
         {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}", "noinline = false"},
         {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}",
          "lilac.launch_conditions = array<i64: 1, 1>"},

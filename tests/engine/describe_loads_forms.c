@@ -181,6 +181,18 @@ static void described(void **state) {
     (void)state;
     static const form forms[] = {
         {"the program", 2, {{0}}},
+        {"a pitch is a quotient by a number",
+         2,
+         {{"%ra = tt.splat %sa",
+           "%three = arith.constant 3 : i32\n%third = arith.divsi %sa, %three : "
+           "i32\n%ra = tt.splat %third"}}},
+        {"pointers advance by half of the step",
+         2,
+         {{"%c256 = arith.constant 256",
+           "%c128 = arith.constant 128 : i32\n%c256 = arith.constant 256"},
+          {"to %K step %c64", "to %K step %c128"},
+          {"%rest = arith.subi %K, %i", "%two = arith.constant 2 : i32\n%half = arith.divsi %K, "
+                                        "%two : i32\n%rest = arith.subi %half, %c64"}}},
         {"select",
          2,
          {{ROWS, "%rows = arith.select %below, %rows0, %nothing : tensor<64xi1>,"},

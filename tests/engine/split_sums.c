@@ -120,8 +120,9 @@ static void counted_iterations(void **state) {
             assert_true(lilac_launch_sum_evaluate(&sum, &split->iterations, values));
             const int64_t found = sum < 0 ? 0 : sum / split->divisor;
             const int64_t own = last > first ? last - first : 0;
+            const uint32_t step = c.doubled ? 2 * c.k : c.k;
             const int64_t joined =
-                split->divisor > c.k ? split->divisor / c.k : 1; /* resize_tiles */
+                split->divisor > step ? split->divisor / step : 1; /* resize_tiles */
             const int64_t expected = (own + joined - 1) / joined;
             if (found != expected) {
                 complain(&c, &made, &s, "another number of iterations");

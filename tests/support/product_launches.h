@@ -225,6 +225,12 @@ typedef struct outcome {
     bool made, ran, right; /* maps; without a finding; what the interpreter computes */
 } outcome;
 
+/* The parameter of which a pitch is the quotient: the largest one, or a multiple of what it is known to be. */
+static inline int64_t pitch_argument(const product_case *c, int32_t pitch) {
+    const int64_t divisor = c->divisor > 0 ? c->divisor : 1;
+    return pitch * divisor + (c->aligned ? 0 : divisor - 1);
+}
+
 static inline outcome launch(const compiled *made, const product_case *c, const sizes *s,
                              expectation expected) {
     static uint8_t bytes[2][MOST_BYTES], got[MOST_BYTES], want[MOST_BYTES];
@@ -247,8 +253,17 @@ static inline outcome launch(const compiled *made, const product_case *c, const 
     for (uint32_t i = 0; i < 3; i++) {
         arguments[i] = places[i].address;
     }
-    const int64_t numbers[] = {s->m,     s->n,  s->k,  s->pitch_a,     s->pitch_b, (int64_t)pitch,
-                               s->first, s->za, s->zb, (int64_t)plane, s->offset};
+    const int64_t numbers[] = {s->m,
+                               s->n,
+                               s->k,
+                               pitch_argument(c, s->pitch_a),
+                               pitch_argument(c, s->pitch_b),
+                               (int64_t)pitch,
+                               s->first,
+                               s->za,
+                               s->zb,
+                               (int64_t)plane,
+                               s->offset};
     for (uint32_t i = M; i < ARGUMENTS; i++) {
         arguments[i] = i == ZA || i == ZB ? (uint64_t)numbers[i - M] : (uint32_t)numbers[i - M];
     }
@@ -339,6 +354,10 @@ static inline product_case random_case(lilac_random *random) {
     c.twice_b = !c.asked && random_below(random, 5) == 0;
     c.scaled =
         !c.asked && c.scalar != LILAC_F8E4M3FN && c.a_along_k && random_below(random, 4) == 0;
+    c.divisor = random_below(random, 3) == 0 ? 2 + random_below(random, 3) : 0;
+    c.doubled = c.carried && c.k_form == UNBOUNDED && !c.scaled && random_below(random, 2) == 0;
+    c.counts_tiles &= !c.doubled;
+    c.from_first &= !c.doubled;
     return c;
 }
 

@@ -25,6 +25,9 @@ typedef struct product_case {
     bool asked;   /* to specialise warps: one warp starts the copies */
     bool twice_a, twice_b; /* each row of a, or column of b, is read twice: no tile */
     bool scaled;           /* a, along k, is added to its first row: a vector that the loop loads */
+    uint32_t
+        divisor;  /* the pitches are quotients of parameters by this number; 0: are parameters */
+    bool doubled; /* the counter advances by twice as much as the pointers that the loop carries */
 } product_case;
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -222,7 +225,8 @@ static inline void put_head(lilac_text *t, const product_case *c) {
         "module {\ntt.func public @k(%a: !tt.ptr<$E> {tt.divisibility = 16 : i32}, "
         "%b: !tt.ptr<$E> {tt.divisibility = 16 : i32}, "
         "%c: !tt.ptr<$S> {tt.divisibility = 16 : i32}, %M: i32, %N: i32, %K: i32, ");
-    lilac_text_printf(t, "%%sa: i32%s, %%sb: i32%s, ", known, known);
+    const char *of = c->divisor > 0 ? "_product" : "";
+    lilac_text_printf(t, "%%sa%s: i32%s, %%sb%s: i32%s, ", of, known, of, known);
     put(t, c,
         "%sc: i32, %first: i32, %za: i64, %zb: i64, %zc: i32, %off: i32) {\n"
         "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
@@ -232,6 +236,13 @@ static inline void put_head(lilac_text *t, const product_case *c) {
         "%zero = arith.constant dense<$0> : tensor<$Mx$Nx$S>\n"
         "%all = arith.constant dense<true> : tensor<$Mx$Nxi1>\n"
         "%kr = tt.make_range {end = $K : i32, start = 0 : i32} : tensor<$Kxi32>\n");
+    if (c->divisor > 0) {
+        lilac_text_printf(t,
+                          "%%divisor = arith.constant %u : i32\n"
+                          "%%sa = arith.divsi %%sa_product, %%divisor : i32\n"
+                          "%%sb = arith.divsi %%sb_product, %%divisor : i32\n",
+                          c->divisor);
+    }
     lilac_text_puts(t, c->planar ? "%z = arith.muli %c0, %c0 : i32\n"
                                  : "%z = tt.get_program_id z : i32\n");
     put(t, c,
@@ -263,9 +274,16 @@ static inline void put_case(lilac_text *t, const product_case *c) {
     }
     const char *first = c->from_first ? "first" : "c0";
     put(t, c, "%up = arith.addi %K, %less : i32\n%tiles = arith.divsi %up, %k_tile : i32\n");
+    put(t, c, "%double_K = arith.addi %K, %K : i32\n");
+    lilac_text_printf(t, "%%double_tile = arith.constant %u : i32\n", 2 * c->k);
     lilac_text_printf(t, "%%sum%s = scf.for %%i = %%%s to %%%s step %%%s iter_args(%%acc = %%zero",
-                      c->carried ? ":3" : "", first, c->counts_tiles ? "tiles" : "K",
-                      c->counts_tiles ? "c1" : "k_tile");
+                      c->carried ? ":3" : "", first,
+                      c->doubled        ? "double_K"
+                      : c->counts_tiles ? "tiles"
+                                        : "K",
+                      c->doubled        ? "double_tile"
+                      : c->counts_tiles ? "c1"
+                                        : "k_tile");
     put(t, c,
         c->carried ? ", %a_now = %a_start, %b_now = %b_start) -> (tensor<$Mx$Nx$S>, "
                      "tensor<$Mx$Kx!tt.ptr<$E>>, tensor<$Kx$Nx!tt.ptr<$E>>) : i32 {\n"

@@ -218,8 +218,9 @@ class Launch:
             self.make()
         return self.kernel[self.grid](*self._values, **self.options)
 
-    def simulate(self, target="sm_90a"):
-        """Launches once on lilac's simulator, on tensors of the CPU; returns the report of lilac.run."""
+    def simulate(self, target="sm_90a", launch_maps=False):
+        """Launches once on lilac's simulator, on tensors of the CPU; returns the report of lilac.run. launch_maps: the
+        kernel that has tensor maps of the launcher, if there is one; SimulationError where the launch cannot have them."""
         import lilac
         import lilac.triton
 
@@ -235,7 +236,8 @@ class Launch:
                     passed.update({f"{name}_{next(more)}": number for number in (*tensor.shape, *tensor.stride())})
             elif signature[name] != "constexpr":
                 passed[name] = value
-        return lilac.run(text, self.grid, passed, num_warps=self.options["num_warps"], target=target)
+        kernel = lilac.compile(text, num_warps=self.options["num_warps"], target=target, launch_maps=launch_maps)
+        return lilac.run(kernel, self.grid, passed)
 
     def inputs(self):
         """What the kernel is given, by name, for references: floating point as doubles, integers as
@@ -352,9 +354,9 @@ class Sequence:
         """The last one's compiled kernel."""
         return [launch.compile(target) for launch in self.launches][-1]
 
-    def simulate(self, target="sm_90a"):
+    def simulate(self, target="sm_90a", launch_maps=False):
         """The report of the last launch."""
-        return [launch.simulate(target) for launch in self.launches][-1]
+        return [launch.simulate(target, launch_maps) for launch in self.launches][-1]
 
     def __call__(self):
         return [launch() for launch in self.launches][-1]

@@ -15,6 +15,17 @@ static bool same_values(const lilac_product *a, const lilac_product *b) {
            (a->count == 0 || memcmp(a->values, b->values, a->count * sizeof *a->values) == 0);
 }
 
+const lilac_tile_value *lilac_launch_value(const lilac_tile_value *value, int64_t *divisor) {
+    const lilac_tile_op *op = value->op;
+    *divisor = 1;
+    if (op != NULL && op->code == LILAC_TILE_OP_ARITH_DIVSI &&
+        lilac_tile_constant(op->operands[1].value, divisor) && *divisor > 0 &&
+        *divisor <= INT32_MAX) {
+        value = op->operands[0].value;
+    }
+    return lilac_is_parameter(value) ? value : NULL;
+}
+
 bool lilac_product_multiply(lilac_product *result, const lilac_product *a, const lilac_product *b) {
     lilac_product p = {.wide = a->wide || b->wide};
     if (__builtin_mul_overflow(a->factor, b->factor, &p.factor) ||

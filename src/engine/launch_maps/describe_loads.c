@@ -33,6 +33,7 @@
 #include "descriptors/boxes.h"
 #include "descriptors/descriptors.h"
 #include "launch_maps/change_kernels.h"
+#include "launch_maps/count_iterations.h"
 #include "launch_maps/few_iterations.h"
 #include "launch_maps/unused_rows.h"
 #include "launch_maps/write_launch_maps.h"
@@ -117,8 +118,10 @@ static bool is_factor(const lilac_tile_value *value, uint32_t *steps) {
             return use->index < 2 && has_tensor_core(op);
         }
         const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
-        if ((traits & (LILAC_TILE_ELEMENTWISE | LILAC_TILE_SHAPE)) != 0 && op->result_count == 1 &&
-            op->code != LILAC_TILE_OP_TT_LOAD && is_factor(&op->results[0], steps)) {
+        if (((traits & (LILAC_TILE_ELEMENTWISE | LILAC_TILE_SHAPE)) != 0 ||
+             op->code == LILAC_TILE_OP_TTG_FP4_TO_FP) &&
+            op->result_count == 1 && op->code != LILAC_TILE_OP_TT_LOAD &&
+            is_factor(&op->results[0], steps)) {
             return true;
         }
     }
@@ -163,14 +166,12 @@ static const lilac_tile_type *block_of(const description *x, const described *d)
 /* The bytes that are known to divide a stride, up to a power of two. */
 static int64_t divisor_of(const description *x, const lilac_product *stride, int64_t bytes) {
     int64_t divisor = bytes * power_of_two_in(stride->factor);
-    for (uint32_t i = 0; i < stride->count; i++) {
-        const lilac_tile_attributes *attributes =
-            x->function->parameter_attributes != NULL
-                ? &x->function->parameter_attributes[stride->values[i]->index]
-                : NULL;
-        divisor *= attributes != NULL
-                       ? power_of_two_in(lilac_tile_find_integer(attributes, "tt.divisibility", 1))
-                       : 1;
+    for (uint32_t i = 0; i < stride->count && x->function->parameter_attributes != NULL; i++) {
+        int64_t number;
+        const uint32_t index = lilac_launch_value(stride->values[i], &number)->index;
+        const int64_t known = lilac_tile_find_integer(&x->function->parameter_attributes[index],
+                                                      "tt.divisibility", 1);
+        divisor *= known % number == 0 ? power_of_two_in(known / number) : 1;
     }
     return divisor;
 }
@@ -432,13 +433,15 @@ static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
         return false;
     }
     lilac_tile_number(f);
+    const bool counted = lilac_count_iterations(module, f, arena);
+    lilac_tile_number(f);
     lilac_range *ranges = lilac_arena_array(arena, lilac_range, f->value_count + 1);
     lilac_engine_ranges(ranges, f);
     x.conditions.ranges = ranges;
     lilac_tile_walk(f->body, look_at, &x);
     if (x.failed || x.count == 0 || x.bytes < x.other_bytes || !is_only_read(&x) ||
         !are_tests_outside(&x) || __builtin_popcountll(x.conditions.parameters) > MOST_CONDITIONS) {
-        return false;
+        return counted;
     }
     for (uint32_t i = 0; i < x.conditions.divisor_count; i++) {
         lilac_engine_assert_positive(module, x.conditions.divisions[i], 1);

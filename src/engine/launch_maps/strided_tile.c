@@ -20,12 +20,13 @@
 
 /* ---- parameters and programs ----------------------------------------------------------------- */
 
-/* The factors of a product that are parameters, with the number, and the others. */
+/* The factors of a product that the launcher knows, with the number, and the others. */
 static void split(const lilac_product *p, lilac_product *host, lilac_product *program) {
+    int64_t divisor;
     *host = (lilac_product){.factor = p->factor};
     *program = (lilac_product){.factor = 1};
     for (uint32_t i = 0; i < p->count; i++) {
-        lilac_product *to = lilac_is_parameter(p->values[i]) ? host : program;
+        lilac_product *to = lilac_launch_value(p->values[i], &divisor) != NULL ? host : program;
         to->values[to->count++] = p->values[i];
     }
     program->wide = p->wide && program->count > 1;

@@ -12,7 +12,8 @@ enum { TILE_MOST_RANK = 5 };
  *     element (y, x) of the tensor    base[offset + y · strides[0] + x], 0 ≤ y < sizes[0], 0 ≤ x < sizes[1]
  *     element (i, j) of the load      element (at[0] + i, at[1] + j) of the tensor; zero if it has none
  *
- * The offset, the sizes and the strides are sums of products of integer parameters. The tensor has
+ * The offset, the sizes and the strides are sums of products of integer parameters and their quotients by
+ * numbers. The tensor has
  * the dimensions of the load, the contiguous one last, and in front of them others, along which the
  * load reads one element. */
 typedef struct lilac_strided_tile {

@@ -51,6 +51,8 @@ static bool map_dimension(const lilac_tile_use *use, uint32_t *dim) {
     case LILAC_TILE_OP_TT_EXPAND_DIMS:
         *dim += axis <= *dim;
         return true;
+    case LILAC_TILE_OP_TTG_FP4_TO_FP: /* two elements along the axis of one */
+        return axis != *dim;
     case LILAC_TILE_OP_TT_REDUCE: {
         const bool kept = op->operand_count == 1 && axis != *dim;
         *dim -= axis < *dim;

@@ -10,7 +10,10 @@
  * What a size is rounded up to is one of multiples = array<i64: 1, 32>, where not all are 1.
  *
  * A sum is a list of products: a factor, and the indices of parameters. The example has sizes
- * p₃, …, the stride 2 · p₅ · p₄ and (p₅ + 63) / 64 iterations. */
+ * p₃, …, the stride 2 · p₅ · p₄ and (p₅ + 63) / 64 iterations. A product with quotients of parameters is
+ * a list of the others and, for each, the index and the divisor: 2 · p₅ · (p₄ / 3) is
+ *
+ *     [array<i64: 2, 5>, array<i64: 4, 3>] */
 #include "launch_maps/write_launch_maps.h"
 
 #include "facts/affine.h"
@@ -50,21 +53,42 @@ static lilac_tile_attribute list(lilac_tile_module *module, const char *name, ui
                                   .elements = elements};
 }
 
+static lilac_tile_attribute integers(lilac_tile_module *module, uint32_t count,
+                                     const int64_t *numbers) {
+    return (lilac_tile_attribute){.kind = LILAC_TILE_ATTR_INTEGERS,
+                                  .type = lilac_tile_scalar(module, LILAC_I64),
+                                  .count = count,
+                                  .integers = numbers};
+}
+
+static lilac_tile_attribute term_of(lilac_tile_module *module, const lilac_product *term) {
+    int64_t *numbers = lilac_arena_array(module->arena, int64_t, 1 + term->count);
+    lilac_tile_attribute *parts =
+        lilac_arena_array(module->arena, lilac_tile_attribute, 1 + term->count);
+    uint32_t count = 1, part_count = 1;
+    numbers[0] = term->factor;
+    for (uint32_t k = 0; k < term->count; k++) {
+        int64_t divisor;
+        const int64_t index = lilac_launch_value(term->values[k], &divisor)->index;
+        if (divisor == 1) {
+            numbers[count++] = index;
+            continue;
+        }
+        int64_t *quotient = lilac_arena_array(module->arena, int64_t, 2);
+        quotient[0] = index;
+        quotient[1] = divisor;
+        parts[part_count++] = integers(module, 2, quotient);
+    }
+    parts[0] = integers(module, count, numbers);
+    return part_count == 1 ? parts[0] : list(module, NULL, part_count, parts);
+}
+
 static lilac_tile_attribute sum_of(lilac_tile_module *module, const char *name,
                                    const lilac_sum *sum) {
     lilac_tile_attribute *terms =
         lilac_arena_array(module->arena, lilac_tile_attribute, sum->count + 1);
     for (uint32_t i = 0; i < sum->count; i++) {
-        const lilac_product *term = &sum->terms[i];
-        int64_t *numbers = lilac_arena_array(module->arena, int64_t, 1 + term->count);
-        numbers[0] = term->factor;
-        for (uint32_t k = 0; k < term->count; k++) {
-            numbers[1 + k] = term->values[k]->index;
-        }
-        terms[i] = (lilac_tile_attribute){.kind = LILAC_TILE_ATTR_INTEGERS,
-                                          .type = lilac_tile_scalar(module, LILAC_I64),
-                                          .count = 1 + term->count,
-                                          .integers = numbers};
+        terms[i] = term_of(module, &sum->terms[i]);
     }
     return list(module, name, sum->count, terms);
 }
@@ -118,6 +142,9 @@ bool lilac_launch_map_size(lilac_sum *size, const lilac_tile_function *function,
     *size = (lilac_sum){0};
     bool good = true;
     for (uint32_t i = 0; good && i < sum->count; i++) {
+        if (sum->elements[i].kind != LILAC_TILE_ATTR_INTEGERS) {
+            return false;
+        }
         lilac_product term = lilac_product_number(sum->elements[i].integers[0]);
         for (uint32_t k = 1; k < sum->elements[i].count; k++) {
             term.values[term.count++] = function->parameters[sum->elements[i].integers[k]];
@@ -197,7 +224,7 @@ void lilac_launch_conditions_put(lilac_tile_module *module, lilac_tile_function 
 
 /* ---- iterations ------------------------------------------------------------------------------ */
 
-/* The sum that the value is, of integer parameters only. */
+/* The sum that the value is, of integer parameters and their quotients only. */
 static bool find_sum(lilac_sum *sum, const lilac_tile_value *value, lilac_arena *arena) {
     lilac_affine form;
     if (!lilac_affine_of(&form, value, arena) || form.base != NULL ||
@@ -208,10 +235,32 @@ static bool find_sum(lilac_sum *sum, const lilac_tile_value *value, lilac_arena 
     bool good = lilac_launch_sum_fits(sum);
     for (uint32_t i = 0; i < sum->count; i++) {
         for (uint32_t k = 0; k < sum->terms[i].count; k++) {
-            good = good && lilac_is_parameter(sum->terms[i].values[k]);
+            int64_t divisor;
+            good = good && lilac_launch_value(sum->terms[i].values[k], &divisor) != NULL;
         }
     }
     return good;
+}
+
+static bool find_quotient(lilac_launch_iterations *q, const lilac_tile_value *value,
+                          lilac_arena *arena);
+
+/* A sum, or floor(x / d) - s, which is floor((x - d · s) / d). */
+static bool find_difference(lilac_launch_iterations *q, const lilac_tile_value *value,
+                            lilac_arena *arena) {
+    const lilac_tile_op *op = value->op;
+    lilac_sum subtracted;
+    q->divisor = 1;
+    if (find_sum(&q->numerator, value, arena)) {
+        return true;
+    }
+    if (op == NULL || op->code != LILAC_TILE_OP_ARITH_SUBI ||
+        !find_sum(&subtracted, op->operands[1].value, arena) ||
+        !find_quotient(q, op->operands[0].value, arena)) {
+        return false;
+    }
+    const lilac_product scale = lilac_product_number(q->divisor);
+    return lilac_sum_scale(&subtracted, &scale) && lilac_sum_subtract(&q->numerator, &subtracted);
 }
 
 /* The value as floor(numerator / divisor): divisions by constants, rounded down or up. */
@@ -222,8 +271,7 @@ static bool find_quotient(lilac_launch_iterations *q, const lilac_tile_value *va
     int64_t number, extra = 0;
     if (op == NULL || (!up && op->code != LILAC_TILE_OP_ARITH_DIVSI) ||
         !lilac_tile_constant(op->operands[1].value, &number) || number < 1) {
-        q->divisor = 1;
-        return find_sum(&q->numerator, value, arena);
+        return find_difference(q, value, arena);
     }
     return find_quotient(q, op->operands[0].value, arena) &&
            !(up && __builtin_mul_overflow(q->divisor, number - 1, &extra)) &&

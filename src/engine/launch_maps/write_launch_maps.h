@@ -12,7 +12,7 @@ bool lilac_launch_map_fits(const lilac_strided_tile *tile);
 void lilac_launch_map_put(lilac_tile_module *module, lilac_tile_attributes *attributes,
                           const lilac_strided_tile *tile);
 /* The size of dimension `dim` of the map that parameter number `index` is. False: it has too many
- * terms. */
+ * terms, or quotients. */
 bool lilac_launch_map_size(lilac_sum *size, const lilac_tile_function *function, uint32_t index,
                            uint32_t dim);
 /* Sets that size, rounded up to a multiple. */

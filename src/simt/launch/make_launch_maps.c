@@ -15,7 +15,8 @@ bool lilac_launch_sum_evaluate(int64_t *result, const lilac_launch_sum *sum,
         const lilac_launch_term *term = &sum->terms[i];
         int64_t product = term->factor;
         for (uint32_t k = 0; k < term->parameter_count; k++) {
-            if (__builtin_mul_overflow(product, values[term->parameters[k]], &product)) {
+            const int64_t divisor = term->divisors[k] > 0 ? term->divisors[k] : 1;
+            if (__builtin_mul_overflow(product, values[term->parameters[k]] / divisor, &product)) {
                 return false;
             }
         }
