@@ -39,7 +39,10 @@ typedef struct address {
 typedef struct sharing {
     lilac_simt_kernel *kernel;
     uint32_t *uses; /* of the values that the kernel had */
+    uint32_t *read; /* of the same: by copies of the loop's body */
     instruction *loop;
+    instruction **copies; /* of the loop's body */
+    uint32_t copy_count, copy_capacity;
     address *addresses;
     uint32_t count;
     bool changed;
@@ -49,22 +52,10 @@ static lilac_simt_value argument_of(const sharing *s, uint32_t slot) {
     return s->loop->bodies[0]->argument + 1 + slot;
 }
 
-/* The address in global memory that a copy reads, or NULL. */
-static lilac_simt_value *source_of(const sharing *s, instruction *i) {
-    if (i->code != LILAC_SIMT_OP_CP_ASYNC) {
-        return NULL;
-    }
-    const bool predicated = lilac_simt_type_of(s->kernel, i->operands[1]) == LILAC_SIMT_I1;
-    return &i->operands[1 + predicated];
-}
-
-static uint32_t count_copies(const sharing *s, lilac_simt_value value) {
-    uint32_t count = 0;
-    for (instruction *i = s->loop->bodies[0]->first; i != NULL; i = i->next) {
-        const lilac_simt_value *source = source_of(s, i);
-        count += source != NULL && *source == value;
-    }
-    return count;
+/* The address in global memory that a copy reads. */
+static lilac_simt_value *source_of(const sharing *s, instruction *copy) {
+    const bool predicated = lilac_simt_type_of(s->kernel, copy->operands[1]) == LILAC_SIMT_I1;
+    return &copy->operands[1 + predicated];
 }
 
 /* Is the carried value of the slot an address that only copies use? */
@@ -82,8 +73,8 @@ static bool find_address(const sharing *s, uint32_t slot, address *result) {
     *result = (address){.slot = slot,
                         .advance = advance,
                         .step = advance->operands[1 - side],
-                        .now = count_copies(s, argument),
-                        .next = count_copies(s, next)};
+                        .now = s->read[argument],
+                        .next = s->read[next]};
     return advance->operands[side] == argument && kernel->values[result->step].body != body &&
            result->now + result->next > 0 && s->uses[argument] == result->now + 1 &&
            s->uses[next] == result->next + 1;
@@ -103,9 +94,9 @@ static lilac_simt_value add_before(const sharing *s, lilac_simt_value base, lila
 }
 
 static void replace_in_copies(const sharing *s, lilac_simt_value value, lilac_simt_value sum) {
-    for (instruction *i = s->loop->bodies[0]->first; i != NULL; i = i->next) {
-        lilac_simt_value *source = source_of(s, i);
-        if (source != NULL && *source == value) {
+    for (uint32_t k = 0; k < s->copy_count; k++) {
+        lilac_simt_value *source = source_of(s, s->copies[k]);
+        if (*source == value) {
             *source = sum;
         }
     }
@@ -177,6 +168,9 @@ static void visit_loop(sharing *s, instruction *loop) {
     for (uint32_t slot = 0; slot < carried; slot++) {
         s->count += find_address(s, slot, &s->addresses[s->count]);
     }
+    for (uint32_t k = 0; k < s->copy_count; k++) {
+        s->read[*source_of(s, s->copies[k])] = 0; /* for the next loop */
+    }
     for (uint32_t k = 0; k < s->count; k++) {
         if (s->addresses[k].done || count_step(s, k) < FEWEST) {
             continue;
@@ -194,13 +188,21 @@ static void visit_loop(sharing *s, instruction *loop) {
     lilac_heap_free(s->addresses);
 }
 
-static bool has_copies(const lilac_simt_body *body) {
-    for (const instruction *i = body->first; i != NULL; i = i->next) {
-        if (i->code == LILAC_SIMT_OP_CP_ASYNC) {
-            return true;
+/* Lists the copies of the body, and counts what they read. Whether there is one. */
+static bool list_copies(sharing *s, const lilac_simt_body *body) {
+    s->copy_count = 0;
+    for (instruction *i = body->first; i != NULL; i = i->next) {
+        if (i->code != LILAC_SIMT_OP_CP_ASYNC) {
+            continue;
         }
+        if (s->copy_count == s->copy_capacity) {
+            s->copy_capacity = 2 * s->copy_capacity + 16;
+            s->copies = lilac_heap_grow(s->copies, sizeof(instruction *) * s->copy_capacity);
+        }
+        s->copies[s->copy_count++] = i;
+        s->read[*source_of(s, i)]++;
     }
-    return false;
+    return s->copy_count > 0;
 }
 
 static void visit(sharing *s, lilac_simt_body *body) {
@@ -208,7 +210,7 @@ static void visit(sharing *s, lilac_simt_body *body) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             visit(s, i->bodies[k]);
         }
-        if (i->code == LILAC_SIMT_OP_LOOP && has_copies(i->bodies[0])) {
+        if (i->code == LILAC_SIMT_OP_LOOP && list_copies(s, i->bodies[0])) {
             visit_loop(s, i);
         }
     }
@@ -218,10 +220,14 @@ bool lilac_simt_opt_share_increments(lilac_simt_kernel *kernel) {
     sharing s = {.kernel = kernel};
     const size_t size = sizeof *s.uses * kernel->value_count;
     s.uses = lilac_heap_grow(NULL, size);
+    s.read = lilac_heap_grow(NULL, size);
     memset(s.uses, 0, size);
+    memset(s.read, 0, size);
     lilac_simt_count_uses(kernel->body, s.uses);
     visit(&s, kernel->body);
     lilac_heap_free(s.uses);
+    lilac_heap_free(s.read);
+    lilac_heap_free(s.copies);
     if (s.changed) {
         lilac_simt_infer_uniform(kernel);
     }
