@@ -227,6 +227,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_SIMT,   "rematerialize_addresses",   NULL,          NULL,                                   lilac_simt_opt_rematerialize_addresses},
     {LILAC_STAGE_SIMT,   "schedule",                  NULL,          NULL,                                   lilac_simt_opt_schedule},
     {LILAC_STAGE_SIMT,   "stagger_products",          NULL,          NULL,                                   lilac_simt_opt_stagger_products},
+    {LILAC_STAGE_SIMT,   "test_early",                NULL,          NULL,                                   lilac_simt_opt_test_early},
     {LILAC_STAGE_SIMT,   "redefine_operands",         NULL,          NULL,                                   lilac_simt_opt_redefine_operands},
     {LILAC_STAGE_SIMT,   "occupancy",                 NULL,          NULL,                                   lilac_simt_opt_occupancy},
     {LILAC_STAGE_SIMT,   "schedule_barriers",         NULL,          NULL,                                   lilac_simt_opt_schedule_barriers},

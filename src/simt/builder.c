@@ -465,7 +465,9 @@ lilac_simt_value lilac_simt_mbarrier(lilac_simt_builder *b, lilac_simt_opcode co
     if (value != 0) {
         operands[n++] = value;
     }
-    return lilac_simt_build(b, &like, n, operands, code == LILAC_SIMT_OP_MBARRIER_TRY_WAIT, &type);
+    const bool tests =
+        code == LILAC_SIMT_OP_MBARRIER_TRY_WAIT || code == LILAC_SIMT_OP_MBARRIER_TEST;
+    return lilac_simt_build(b, &like, n, operands, tests, &type);
 }
 
 void lilac_simt_named_barrier(lilac_simt_builder *b, bool waits, uint32_t id, uint32_t threads) {

@@ -136,6 +136,17 @@ void lilac_simt_move(lilac_simt_kernel *kernel, lilac_simt_instruction *instruct
 /* Is the value defined in the body or in a body inside? */
 bool lilac_simt_is_inside(const lilac_simt_kernel *kernel, lilac_simt_value value,
                           const lilac_simt_body *body);
+/* Adds values that a loop carries, of the types of `inits`; all values that it carries get new numbers.
+ * Returns the argument of the first one. The terminator of the body gets their next values afterwards
+ * (lilac_simt_add_operands). */
+lilac_simt_value lilac_simt_add_carried(lilac_simt_kernel *kernel, lilac_simt_instruction *loop,
+                                        uint32_t count, const lilac_simt_value *inits);
+/* Adds operands behind the others. */
+void lilac_simt_add_operands(lilac_simt_kernel *kernel, lilac_simt_instruction *instruction,
+                             uint32_t count, const lilac_simt_value *added);
+/* replacement[v], unless it is 0, takes the place of each value v below `known` in the body. */
+void lilac_simt_replace_uses(lilac_simt_body *body, uint32_t known,
+                             const lilac_simt_value *replacement);
 /* The results of a replaced instruction were known uniform by a mark: so is what replaces them. */
 void lilac_simt_inherit(lilac_simt_kernel *kernel, lilac_simt_value from, lilac_simt_value to);
 /* uses[v] += how often the value v is an operand in a body and the bodies inside. */

@@ -67,6 +67,8 @@ static const char mbarriers[] = "simt.module target \"sm_90a\" {\n"
                                 "    mbarrier.wait [%b + 8], (%zero)\n"
                                 "    %done = mbarrier.try_wait [%b + 8], (%zero) : i1\n"
                                 "    st.shared [%b + 64], %done, (%t)\n"
+                                "    %now = mbarrier.test [%b + 8], (%zero) : i1\n"
+                                "    mbarrier.wait [%b + 8], %now, (%zero)\n"
                                 "    mbarrier.invalidate [%b + 8], %first\n"
                                 "    return\n"
                                 "  }\n"
@@ -83,6 +85,9 @@ static void operations_on_mbarriers(void **state) {
         "$L_wait_0:\n\tmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %tp",
         " bra $L_wait_0;\n\tbar.warp.sync 0xffffffff;\n",
         "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %p",
+        "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64 %p",
+        "\tnot.pred %tp",
+        "$L_wait_1:\n\t@!%tp",
         "mbarrier.inval.shared::cta.b64 ["};
     (void)state;
     char *ptx = write_ptx(mbarriers);
@@ -102,9 +107,8 @@ static void mbarriers_of_a_cluster(void **state) {
                                "    return\n"
                                "  }\n"
                                "}\n";
-    static const char *const lines[] = {
-        "mbarrier.arrive.release.cta.shared::cluster.b64 _, [",
-        "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 "};
+    static const char *const lines[] = {"mbarrier.arrive.release.cta.shared::cluster.b64 _, [",
+                                        "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 "};
     (void)state;
     char *ptx = write_ptx(text);
     need_lines(ptx, lines, sizeof lines / sizeof *lines);

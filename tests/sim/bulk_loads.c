@@ -36,6 +36,11 @@ static void check_out(const text_rig *r) {
     }
 }
 
+/* A test of the phase, and a wait where its answer was no. */
+#define TEST(n)                                                                                    \
+    "%done" #n " = mbarrier.test [%base], (%zero) : i1\n%not" #n " = xor %done" #n ", %yes : i1\n"
+#define WAIT_FOR(n) "mbarrier.wait [%base], %not" #n ", (%zero)\n"
+
 static void rules(void **state) {
     static const struct {
         const char *body, *id, *at, *other; /* id NULL: it is right */
@@ -57,6 +62,14 @@ static void rules(void **state) {
                    "%not = xor %done, %yes : i1\n%go = vote some %not : i1\n"
                    "condition %go\n} do () {\nyield\n}\n" READ STORE,
          NULL, NULL, NULL},
+        /* every other test finds that the copies have arrived, and there is no need to wait */
+        {INIT LOAD TEST(0) WAIT_FOR(0) READ STORE, NULL, NULL, NULL},
+        {INIT LOAD TEST(0) TEST(1) WAIT_FOR(1) READ STORE, NULL, NULL, NULL},
+        {INIT LOAD TEST(0) TEST(1) READ STORE, NULL, NULL, NULL},
+        {INIT LOAD TEST(0) READ WAIT STORE, "copy-in-flight", "ld.shared", "cp.bulk.load"},
+        {INIT LOAD
+         "%never = const false : i1\nmbarrier.wait [%base], %never, (%zero)\n" READ WAIT STORE,
+         "copy-in-flight", "ld.shared", "cp.bulk.load"},
         /* what was written before needs a fence, then a barrier or the same thread */
         {INIT
          "st.shared [%at + 256], (%one)\nfence.proxy_async shared\nbarrier\n" LOAD WAIT READ STORE,

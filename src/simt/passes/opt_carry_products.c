@@ -40,7 +40,6 @@ typedef struct carrying {
     instruction *loop;
     product products[MOST_PRODUCTS];
     uint32_t count;
-    lilac_simt_value *replacement; /* by value; 0: none */
 } carrying;
 
 static bool is_invariant(const carrying *c, lilac_simt_value value) {
@@ -115,82 +114,27 @@ static lilac_simt_value multiply(const carrying *c, const product *p, lilac_simt
     return make(c, LILAC_SIMT_OP_MUL, 2, operands, type, body, c->loop);
 }
 
-/* A row of values in place of `count` consecutive ones, and as many more as there are products. */
-static lilac_simt_value extend_values(carrying *c, lilac_simt_value first, uint32_t count,
-                                      instruction *definition, lilac_simt_body *body) {
-    lilac_simt_kernel *kernel = c->kernel;
-    lilac_simt_type *types =
-        lilac_arena_array(kernel->module->arena, lilac_simt_type, count + c->count);
-    for (uint32_t k = 0; k < count; k++) {
-        types[k] = lilac_simt_type_of(kernel, first + k);
-    }
-    for (uint32_t k = 0; k < c->count; k++) {
-        types[count + k] = lilac_simt_type_of(kernel, c->products[k].mul->result);
-    }
-    const lilac_simt_value made =
-        lilac_simt_new_values(kernel, count + c->count, types, definition, body);
-    for (uint32_t k = 0; k < count; k++) {
-        kernel->values[made + k].marked = kernel->values[first + k].marked;
-        kernel->values[made + k].name = kernel->values[first + k].name;
-        c->replacement[first + k] = made + k;
-    }
-    return made;
-}
-
-/* More operands of an instruction: `added`, one for each product. */
-static void extend_operands(const carrying *c, instruction *i, const lilac_simt_value *added) {
-    const uint32_t count = i->operand_count;
-    lilac_simt_value *operands =
-        lilac_arena_array(c->kernel->module->arena, lilac_simt_value, count + c->count);
-    if (count > 0) {
-        memcpy(operands, i->operands, sizeof *operands * count);
-    }
-    memcpy(operands + count, added, sizeof *operands * c->count);
-    i->operands = operands;
-    i->operand_count = (uint16_t)(count + c->count);
-}
-
-static void replace_uses(const carrying *c, lilac_simt_body *body, uint32_t known) {
-    for (instruction *i = body->first; i != NULL; i = i->next) {
-        for (uint32_t k = 0; k < i->operand_count; k++) {
-            const lilac_simt_value value = i->operands[k];
-            if (value < known && c->replacement[value] != 0) {
-                i->operands[k] = c->replacement[value];
-            }
-        }
-        for (uint32_t k = 0; k < i->body_count; k++) {
-            replace_uses(c, i->bodies[k], known);
-        }
-    }
-}
-
 static void carry(carrying *c) {
     lilac_simt_kernel *kernel = c->kernel;
-    instruction *loop = c->loop;
-    lilac_simt_body *body = loop->bodies[0];
+    lilac_simt_body *body = c->loop->bodies[0];
     lilac_simt_value inits[MOST_PRODUCTS], steps[MOST_PRODUCTS], nexts[MOST_PRODUCTS];
-    const uint32_t carried = body->argument_count, results = loop->result_count;
     for (uint32_t k = 0; k < c->count; k++) {
-        inits[k] = multiply(c, &c->products[k], loop->operands[0]);
-        steps[k] = multiply(c, &c->products[k], loop->operands[2]);
+        inits[k] = multiply(c, &c->products[k], c->loop->operands[0]);
+        steps[k] = multiply(c, &c->products[k], c->loop->operands[2]);
     }
+    const lilac_simt_value first = lilac_simt_add_carried(kernel, c->loop, c->count, inits);
     const uint32_t known = kernel->value_count;
-    c->replacement = lilac_heap_grow(NULL, sizeof *c->replacement * known);
-    memset(c->replacement, 0, sizeof *c->replacement * known);
-    body->argument = extend_values(c, body->argument, carried, NULL, body);
-    body->argument_count = carried + c->count;
-    loop->result = extend_values(c, loop->result, results, loop, loop->parent);
-    loop->result_count = (uint16_t)(results + c->count);
+    lilac_simt_value *replacement = lilac_heap_grow(NULL, sizeof *replacement * known);
+    memset(replacement, 0, sizeof *replacement * known);
     for (uint32_t k = 0; k < c->count; k++) {
-        const lilac_simt_value sum = body->argument + carried + k, operands[2] = {sum, steps[k]};
-        c->replacement[c->products[k].mul->result] = sum;
+        const lilac_simt_value sum = first + k, operands[2] = {sum, steps[k]};
+        replacement[c->products[k].mul->result] = sum;
         nexts[k] = make(c, LILAC_SIMT_OP_ADD, 2, operands, lilac_simt_type_of(kernel, sum), body,
                         body->last);
     }
-    replace_uses(c, kernel->body, known);
-    extend_operands(c, loop, inits);
-    extend_operands(c, body->last, nexts);
-    lilac_heap_free(c->replacement);
+    lilac_simt_replace_uses(body, known, replacement);
+    lilac_simt_add_operands(kernel, body->last, c->count, nexts);
+    lilac_heap_free(replacement);
 }
 
 static bool visit(lilac_simt_kernel *kernel, lilac_simt_body *body) {

@@ -211,8 +211,9 @@ void lilac_simt_verify_group_barrier(verifier *v, const instruction *i) {
 void lilac_simt_verify_mbarrier(verifier *v, const instruction *i) {
     enum { OBJECT = 8, MOST = (1 << 20) - 1 };
     uint64_t bits = 0;
-    bool waits =
-        i->code == LILAC_SIMT_OP_MBARRIER_WAIT || i->code == LILAC_SIMT_OP_MBARRIER_TRY_WAIT;
+    bool waits = i->code == LILAC_SIMT_OP_MBARRIER_WAIT ||
+                 i->code == LILAC_SIMT_OP_MBARRIER_TRY_WAIT ||
+                 i->code == LILAC_SIMT_OP_MBARRIER_TEST;
     bool predicated = has_predicate(v, i);
     bool counts = i->operand_count > 1u + predicated && !waits;
     if (lilac_simt_constant_bits(v->kernel, i->operands[0], &bits) &&
@@ -227,6 +228,7 @@ void lilac_simt_verify_mbarrier(verifier *v, const instruction *i) {
     }
     if (waits) {
         lilac_simt_verify_uniform(v, i->operands[0], "operand 1, the address of the mbarrier,");
-        lilac_simt_verify_uniform(v, i->operands[1], "operand 2, the parity,");
+        lilac_simt_verify_uniform(v, i->operands[1 + predicated],
+                                  predicated ? "operand 3, the parity," : "operand 2, the parity,");
     }
 }

@@ -27,14 +27,25 @@ typedef struct mbarrier_operands {
     bool never;            /* the predicate is false in every thread */
 } mbarrier_operands;
 
-static mbarrier_operands take_operands(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    bool predicated = i->operand_count > 1 && type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+static bool has_predicate(const lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    return i->operand_count > 1 && type_of(e, i->operands[1]) == LILAC_SIMT_I1;
+}
+
+/* Without the predicate. */
+static mbarrier_operands take_values(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    const bool predicated = has_predicate(e, i);
     mbarrier_operands operands = {
         .place = lilac_ptx_concatenate(
             e, 3, (lilac_ptx_piece[]){PIECE("["), lilac_ptx_address(e, i), PIECE("]")})};
     if (i->operand_count > 1u + predicated) {
         operands.value = lilac_ptx_operand(e, i->operands[1 + predicated]);
     }
+    return operands;
+}
+
+static mbarrier_operands take_operands(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    const bool predicated = has_predicate(e, i);
+    mbarrier_operands operands = take_values(e, i);
     if (predicated && e->places[i->operands[1]].constant) {
         operands.never = !e->places[i->operands[1]].bits;
     } else if (predicated) {
@@ -63,18 +74,26 @@ static void put_operation(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
     lilac_ptx_finish(e, count, pieces);
 }
 
-static void put_try_wait(lilac_ptx_emitter *e, lilac_ptx_piece done,
-                         const mbarrier_operands *operands) {
-    lilac_ptx_line3(e, "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64", done,
-                    operands->place, operands->value);
+static void put_test(lilac_ptx_emitter *e, const char *mnemonic, lilac_ptx_piece done,
+                     const mbarrier_operands *operands) {
+    lilac_ptx_line3(e, mnemonic, done, operands->place, operands->value);
 }
+
+static const char try_wait[] = "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64";
 
 static void wait(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     uint32_t number = e->labels++;
-    mbarrier_operands operands = take_operands(e, i);
+    mbarrier_operands operands = take_values(e, i);
     lilac_ptx_piece done = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
+    const bool predicated = has_predicate(e, i);
+    if (predicated) {
+        lilac_ptx_line2(e, "not.pred", done, lilac_ptx_operand(e, i->operands[1]));
+    }
     lilac_ptx_label(e, "wait", number);
-    put_try_wait(e, done, &operands);
+    if (predicated) {
+        lilac_ptx_guard(e, done, true);
+    }
+    put_test(e, try_wait, done, &operands);
     lilac_ptx_guard(e, done, true);
     lilac_ptx_diverging_branch(e, "wait", number);
     lilac_ptx_line1(e, "bar.warp.sync", PIECE("0xffffffff"));
@@ -178,7 +197,12 @@ void lilac_ptx_mbarrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         return;
     case LILAC_SIMT_OP_MBARRIER_TRY_WAIT:
         operands = take_operands(e, i);
-        put_try_wait(e, lilac_ptx_define(e, i->result), &operands);
+        put_test(e, try_wait, lilac_ptx_define(e, i->result), &operands);
+        return;
+    case LILAC_SIMT_OP_MBARRIER_TEST:
+        operands = take_operands(e, i);
+        put_test(e, "mbarrier.test_wait.parity.acquire.cta.shared::cta.b64",
+                 lilac_ptx_define(e, i->result), &operands);
         return;
     default:
         wait(e, i);

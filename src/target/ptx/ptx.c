@@ -256,6 +256,7 @@ static writer *const writers[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_MBARRIER_EXPECT] =          lilac_ptx_mbarrier,
     [LILAC_SIMT_OP_MBARRIER_WAIT] =            lilac_ptx_mbarrier,
     [LILAC_SIMT_OP_MBARRIER_TRY_WAIT] =        lilac_ptx_mbarrier,
+    [LILAC_SIMT_OP_MBARRIER_TEST] =            lilac_ptx_mbarrier,
     [LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE] = lilac_ptx_mbarrier,
     [LILAC_SIMT_OP_FENCE_MBARRIER_INIT] =      lilac_ptx_mbarrier,
     [LILAC_SIMT_OP_NAMED_BARRIER_SYNC] =       lilac_ptx_named_barrier,

@@ -169,6 +169,7 @@ static const operation operations[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_MBARRIER_ARRIVE_CLUSTER]= {lilac_sim_decode_mbarrier, STEP_MBARRIER,        SET},
     [LILAC_SIMT_OP_MBARRIER_EXPECT]        = {lilac_sim_decode_mbarrier, STEP_MBARRIER,        SET},
     [LILAC_SIMT_OP_MBARRIER_TRY_WAIT]      = {lilac_sim_decode_mbarrier, STEP_MBARRIER,        SET},
+    [LILAC_SIMT_OP_MBARRIER_TEST]          = {lilac_sim_decode_mbarrier, STEP_MBARRIER,        SET},
     [LILAC_SIMT_OP_CP_ASYNC_MBARRIER_ARRIVE]= {lilac_sim_decode_mbarrier, STEP_MBARRIER,        SET},
     [LILAC_SIMT_OP_MBARRIER_WAIT]          = {lilac_sim_decode_mbarrier, STEP_MBARRIER_WAIT,   SET},
     [LILAC_SIMT_OP_MMA]                    = {lilac_sim_decode_matrix,   STEP_MMA,             SET},

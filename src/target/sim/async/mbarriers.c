@@ -15,6 +15,7 @@ void lilac_sim_mbarriers_forget(lilac_sim_mbarriers *all) {
         release_memory(&all->live[k]);
     }
     all->count = all->arrival_count = 0;
+    all->tests = 0;
 }
 
 void lilac_sim_mbarriers_clear(lilac_sim_mbarriers *all) {
@@ -181,6 +182,9 @@ static lilac_sim_mbarrier *begin_wait(lilac_sim_worker *w, const lilac_sim_step 
     uint64_t place = UINT64_MAX;
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {
         lilac_sim_gather(&lanes, w, access, warp, true);
+        if (lanes.count == 0) {
+            continue;
+        }
         for (uint32_t l = 0; l < lanes.count; l++) {
             if (lanes.address[l] != lanes.address[0] ||
                 (parities[lanes.thread[l]] & 1) != *parity) {
@@ -218,9 +222,21 @@ bool lilac_sim_mbarrier_passes(lilac_sim_worker *w, lilac_sim_waiting *waiting) 
     return true;
 }
 
+/* Is the predicate true in some thread? */
+static bool is_needed(const lilac_sim_worker *w, const lilac_sim_access *access) {
+    lilac_sim_active lanes = {.count = 0};
+    for (uint32_t warp = w->first_warp; warp < w->end_warp && lanes.count == 0; warp++) {
+        lilac_sim_gather(&lanes, w, access, warp, true);
+    }
+    return lanes.count > 0;
+}
+
 bool lilac_sim_mbarrier_wait(lilac_sim_worker *w, const lilac_sim_step *step,
                              lilac_sim_waiting *waiting) {
     uint32_t parity;
+    if (!is_needed(w, &w->program->accesses[step->access])) {
+        return true;
+    }
     lilac_sim_mbarrier *b = begin_wait(w, step, &parity);
     if (!b) {
         return false;
@@ -234,11 +250,26 @@ bool lilac_sim_mbarrier_wait(lilac_sim_worker *w, const lilac_sim_step *step,
     return true;
 }
 
+/* Copies of the phase may have landed or not, which every other test assumes. */
+static bool land_phase(lilac_sim_worker *w, const lilac_sim_mbarrier *b, uint32_t parity) {
+    w->mbarriers.tests++;
+    while (w->mbarriers.tests % 2 == 0 && !is_complete(b, parity)) {
+        if (!lilac_sim_land_oldest(w)) {
+            return w->trap.kind == TRAP_NONE;
+        }
+    }
+    return true;
+}
+
 static bool try_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     uint32_t parity;
     lilac_sim_mbarrier *b = begin_wait(w, step, &parity);
     if (!b) {
+        return false;
+    }
+    const bool tests = step->immediate == LILAC_SIMT_OP_MBARRIER_TEST;
+    if (tests && !land_phase(w, b, parity)) {
         return false;
     }
     bool complete = is_complete(b, parity);
@@ -247,7 +278,7 @@ static bool try_wait(lilac_sim_worker *w, const lilac_sim_step *step) {
         acquire(w, b, w->rank * w->program->warps + k);
     }
     /* a loop around it goes on when what it waits for has arrived */
-    return complete || lilac_sim_land_oldest(w) || w->trap.kind == TRAP_NONE;
+    return complete || tests || lilac_sim_land_oldest(w) || w->trap.kind == TRAP_NONE;
 }
 
 /* ---- operations of each active thread --------------------------------------------------- */
@@ -347,7 +378,8 @@ bool lilac_sim_mbarrier_step(lilac_sim_worker *w, const lilac_sim_step *step) {
     const lilac_sim_access *access = &w->program->accesses[step->access];
     lilac_sim_active lanes;
     w->snapshot.disturbed = true;
-    if (step->immediate == LILAC_SIMT_OP_MBARRIER_TRY_WAIT) {
+    if (step->immediate == LILAC_SIMT_OP_MBARRIER_TRY_WAIT ||
+        step->immediate == LILAC_SIMT_OP_MBARRIER_TEST) {
         return try_wait(w, step);
     }
     for (uint32_t warp = w->first_warp; warp < w->end_warp; warp++) {

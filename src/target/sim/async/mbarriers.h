@@ -50,6 +50,7 @@ typedef struct lilac_sim_mbarriers {
     uint32_t count, capacity;
     lilac_sim_arrival *arrivals; /* oldest first */
     uint32_t arrival_count, arrival_capacity;
+    uint64_t tests; /* mbarrier.test so far */
 } lilac_sim_mbarriers;
 
 /* A wait that has not passed; step NULL: there is none. */

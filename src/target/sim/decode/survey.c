@@ -202,6 +202,7 @@ static void find_varying(lilac_sim_decoder *d, const lilac_simt_body *body) {
         case LILAC_SIMT_OP_CAS_GLOBAL:
         case LILAC_SIMT_OP_ATOMIC_SHARED:
         case LILAC_SIMT_OP_MBARRIER_TRY_WAIT:
+        case LILAC_SIMT_OP_MBARRIER_TEST:
             for (uint32_t k = 0; k < i->result_count; k++) {
                 mark(d, i->result + k, true);
             }
