@@ -157,8 +157,8 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  *
  * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …> or, with quotients of
  * parameters, [array<i64: FACTOR, PARAMETER, …>, array<i64: PARAMETER, DIVISOR>, …]. The multiples, to
- * which sizes are rounded up, may be missing: 1. Without any map, the count is 0. The memory is the arena's. False after an error of id `launch-map`: an attribute
- * that the text of the module has is malformed. */
+ * which sizes are rounded up, may be missing: 1. Without any map, the count is 0. The memory is the arena's.
+ * False after an error of id `launch-map`: an attribute that the text of the module has is malformed. */
 LILAC_API LILAC_MUST_USE bool lilac_launch_maps_get(lilac_launch_maps *result, lilac_arena *arena,
                                                     const lilac_tile_function *function);
 /* The tile module as TTGIR text that Triton's parser and verifier accept: with the device and the

@@ -48,7 +48,8 @@ static bool read_factor(uint32_t *parameter, uint32_t *divisor, uint32_t paramet
         return false;
     }
     *divisor = (uint32_t)word;
-    return true;
+    return (word > 0 && word <= INT32_MAX) ||
+           (PyErr_SetString(PyExc_ValueError, "the divisor of a quotient is 1 to 2^31 - 1"), false);
 }
 
 static bool read_term(lilac_launch_term *term, uint32_t parameters, PyObject *list) {

@@ -9,7 +9,6 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -51,13 +50,7 @@ def check(lilac, ptxas, kernel):
         if staggered.findings(said) or plain != bits:
             return "a finding or another result without the pass:\n" + said
         command.run(lilac, "compile", path, *options, "-o", ptx)
-        if ptxas is None:
-            return None
-        done = subprocess.run([ptxas, "-arch=sm_90a", "-v", "-o", os.devnull, ptx], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, universal_newlines=True)
-        if done.returncode != 0 or re.search(r"C75\d\d|warning|[1-9]\d* bytes spill", done.stdout):
-            return "ptxas says:\n" + done.stdout
-    return None
+        return staggered.check_ptxas(ptxas, ptx, staggered.SPILLS) if ptxas else None
 
 
 def main():

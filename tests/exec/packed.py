@@ -1,5 +1,5 @@
 """Products with operands of which a byte holds two numbers, on the simulator: their rows are K / 2 bytes apart, and
-their pointers advance by half of the loop's step.
+their pointers advance by half of the loop's step. The result of some has the sum of the loop's counters added.
 
 A launch with tensor maps of the launcher must have no finding and the same bits as one without. Both operands must
 have maps, and the packed one must be read in vectors and not byte by byte. ptxas must neither spill nor serialise the
@@ -11,7 +11,6 @@ import random
 import re
 import shutil
 import string
-import subprocess
 import sys
 import tempfile
 
@@ -84,9 +83,10 @@ module {
     %s_o = arith.addi %s_rb, %s_kb : tensor<${BN}x${SCALES}xi32>
     %s_s = tt.splat %s : !tt.ptr<i8> -> tensor<${BN}x${SCALES}x!tt.ptr<i8>>
     %s_0 = tt.addptr %s_s, %s_o : tensor<${BN}x${SCALES}x!tt.ptr<i8>>, tensor<${BN}x${SCALES}xi32>
-    %r:4 = scf.for %k = %c0 to %K step %step iter_args(%a_at = %a_0, %b_at = %b_0, %s_at = %s_0, %sum = %zero)
+    %r:5 = scf.for %k = %c0 to %K step %step
+        iter_args(%a_at = %a_0, %b_at = %b_0, %s_at = %s_0, %sum = %zero, %seen = %c0)
         -> (tensor<${BM}x${BK}x!tt.ptr<${TYPE}>>, tensor<${HALF}x${BN}x!tt.ptr<i8>>, tensor<${BN}x${SCALES}x!tt.ptr<i8>>,
-            tensor<${BM}x${BN}xf32>) : i32 {
+            tensor<${BM}x${BN}xf32>, i32) : i32 {
       %left = tt.load %a_at : tensor<${BM}x${BK}x!tt.ptr<${TYPE}>>
       %right = tt.load %b_at : tensor<${HALF}x${BN}x!tt.ptr<i8>>
       %scale = tt.load %s_at : tensor<${BN}x${SCALES}x!tt.ptr<i8>>
@@ -95,9 +95,13 @@ module {
       %a_n = tt.addptr %a_at, %a_step : tensor<${BM}x${BK}x!tt.ptr<${TYPE}>>, tensor<${BM}x${BK}xi32>
       %b_n = tt.addptr %b_at, %b_step : tensor<${HALF}x${BN}x!tt.ptr<i8>>, tensor<${HALF}x${BN}xi32>
       %s_n = tt.addptr %s_at, %s_step : tensor<${BN}x${SCALES}x!tt.ptr<i8>>, tensor<${BN}x${SCALES}xi32>
-      scf.yield %a_n, %b_n, %s_n, %next : tensor<${BM}x${BK}x!tt.ptr<${TYPE}>>, tensor<${HALF}x${BN}x!tt.ptr<i8>>,
-          tensor<${BN}x${SCALES}x!tt.ptr<i8>>, tensor<${BM}x${BN}xf32>
+      %seen_n = arith.addi %seen, ${COUNTED} : i32
+      scf.yield %a_n, %b_n, %s_n, %next, %seen_n : tensor<${BM}x${BK}x!tt.ptr<${TYPE}>>, tensor<${HALF}x${BN}x!tt.ptr<i8>>,
+          tensor<${BN}x${SCALES}x!tt.ptr<i8>>, tensor<${BM}x${BN}xf32>, i32
     }
+    %seen_f = arith.sitofp %r#4 : i32 to f32
+    %seen_s = tt.splat %seen_f : f32 -> tensor<${BM}x${BN}xf32>
+    %result = arith.addf %r#3, %seen_s : tensor<${BM}x${BN}xf32>
     %c_r = tt.expand_dims %m {axis = 1 : i32} : tensor<${BM}xi32> -> tensor<${BM}x1xi32>
     %c_p = tt.splat %N : i32 -> tensor<${BM}x1xi32>
     %c_f = arith.muli %c_r, %c_p : tensor<${BM}x1xi32>
@@ -114,7 +118,7 @@ module {
     %m_ib = tt.broadcast %m_ie : tensor<${BM}x1xi1> -> tensor<${BM}x${BN}xi1>
     %n_ib = tt.broadcast %n_ie : tensor<1x${BN}xi1> -> tensor<${BM}x${BN}xi1>
     %in = arith.andi %m_ib, %n_ib : tensor<${BM}x${BN}xi1>
-    tt.store %c_0, %r#3, %in : tensor<${BM}x${BN}x!tt.ptr<f32>>
+    tt.store %c_0, %result, %in : tensor<${BM}x${BN}x!tt.ptr<f32>>
     tt.return
   }
 }
@@ -130,14 +134,17 @@ class Kernel:
         self.bk = source.choice([64, 128])
         self.m, self.n = source.choice([1, self.bm - 3, self.bm + 5]), source.choice([self.bn, self.bn - 7, self.bn + 1])
         self.k = self.bk * source.choice([1, 2, 3, 5])
+        self.counted = source.random() < 0.5
 
     def __str__(self):
-        return "%s, %d warps, tile %d x %d x %d, %d x %d x %d" % (
-            self.type, self.warps, self.bm, self.bn, self.bk, self.m, self.n, self.k)
+        return "%s, %d warps, tile %d x %d x %d, %d x %d x %d%s" % (
+            self.type, self.warps, self.bm, self.bn, self.bk, self.m, self.n, self.k,
+            ", counter used" if self.counted else "")
 
     def text(self):
-        return string.Template(TEXT).substitute(TYPE=self.type, KIND={"f16": "fp16"}.get(self.type, self.type), BM=self.bm,
-                                                BN=self.bn, BK=self.bk, HALF=self.bk // 2, SCALES=self.bk // 32)
+        return string.Template(TEXT).substitute(
+            TYPE=self.type, KIND={"f16": "fp16"}.get(self.type, self.type), COUNTED="%k" if self.counted else "%c0",
+            BM=self.bm, BN=self.bn, BK=self.bk, HALF=self.bk // 2, SCALES=self.bk // 32)
 
     def arguments(self, folder):
         """Of the exponents of scales, most are near 0, and some are those of subnormal numbers, of the largest ones and
@@ -157,36 +164,24 @@ class Kernel:
         return words
 
 
-def launch(lilac, file, result, *words):
-    """(what is said, the bytes of the result)."""
-    done = command.run(lilac, "run", file, *words, "--save", "c=" + result)
-    with open(result, "rb") as saved:
-        return done.stdout + done.stderr, saved.read()
-
-
 def check(lilac, ptxas, kernel):
     with tempfile.TemporaryDirectory() as folder:
         path, ptx = os.path.join(folder, "kernel.ttir"), os.path.join(folder, "kernel.ptx")
         with open(path, "w") as file:
             file.write(kernel.text())
-        said, bits = launch(lilac, path, os.path.join(folder, "c.npy"), *kernel.arguments(folder), "--launch-maps")
+        said, bits = staggered.launch(lilac, path, os.path.join(folder, "c.npy"), *kernel.arguments(folder),
+                                      "--launch-maps", output="c")
         if staggered.findings(said):
             return said
-        said, plain = launch(lilac, path, os.path.join(folder, "p.npy"), *kernel.arguments(folder))
+        said, plain = staggered.launch(lilac, path, os.path.join(folder, "p.npy"), *kernel.arguments(folder), output="c")
         if staggered.findings(said) or plain != bits:
             return "a finding or another result without maps:\n" + said
-        done = command.run(lilac, "compile", path, "--num-warps", str(kernel.warps), "--launch-maps", "-o", ptx)
+        command.run(lilac, "compile", path, "--num-warps", str(kernel.warps), "--launch-maps", "-o", ptx)
         with open(ptx) as file:
             text = file.read()
         if len(re.findall(r"cp\.async\.bulk\.tensor", text)) < 2 or re.search(r"cp\.async\.c[ag]|ld\.shared\.[bus]8", text):
             return "an operand is not copied by tensor copies, or read byte by byte"
-        if ptxas is None:
-            return None
-        done = subprocess.run([ptxas, "-arch=sm_90a", "-v", "-o", os.devnull, ptx], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, universal_newlines=True)
-        if done.returncode != 0 or re.search(r"C75\d\d|warning|[1-9]\d* bytes spill", done.stdout):
-            return "ptxas says:\n" + done.stdout
-    return None
+        return staggered.check_ptxas(ptxas, ptx, staggered.SPILLS) if ptxas else None
 
 
 def main():

@@ -149,11 +149,14 @@ class Kernel:
         return words
 
 
-def launch(lilac, file, result, *words):
+def launch(lilac, file, result, *words, output="o"):
     """(what is said, the bytes of the result)."""
-    done = command.run(lilac, "run", file, *words, "--save", "o=" + result)
+    done = command.run(lilac, "run", file, *words, "--save", "%s=%s" % (output, result))
     with open(result, "rb") as saved:
         return done.stdout + done.stderr, saved.read()
+
+
+SPILLS = r"[1-9]\d* bytes spill"
 
 
 def findings(said):
@@ -192,10 +195,11 @@ def check_texts(lilac, folder, kernel, path, bits, mutate):
     return None
 
 
-def check_ptxas(ptxas, path):
+def check_ptxas(ptxas, path, *complaints):
+    """Why ptxas's messages are wrong, or None: serialised products, warnings, and further patterns."""
     done = subprocess.run([ptxas, "-arch=sm_90a", "-v", "-o", os.devnull, path],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
-    if done.returncode != 0 or re.search(r"C75\d\d|warning", done.stdout):
+    if done.returncode != 0 or re.search("|".join((r"C75\d\d", "warning", *complaints)), done.stdout):
         return "ptxas says:\n%s" % done.stdout
     return None
 

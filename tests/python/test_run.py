@@ -490,21 +490,39 @@ tt.func public @sums(%x: !tt.ptr<f16>, %o: !tt.ptr<f32>, %m: i32, %k: i32, %pitc
 """
 
 
-@pytest.fixture
-def made(monkeypatch):
-    """The metadata say that the launcher makes the map %d: m rows of k elements, `pitch` apart, from element 8 on."""
+def say_map(monkeypatch, stride):
+    """The metadata say that the launcher makes the map %d: m rows of k elements, `stride` apart, from element 8 on."""
     from lilac import simulator
 
     def prepare(*arguments):
         program, metadata, parameters = prepared(*arguments)
         facts = json.loads(metadata)
         facts["launch_maps"] = [{**facts["tensordesc_meta"].pop(), "parameter": 5, "base": 0, "offset": [[8]],
-                                 "sizes": [[[1, 2]], [[1, 3]]], "strides": [[[1, 4]]]}]
+                                 "sizes": [[[1, 2]], [[1, 3]]], "strides": [[stride]]}]
         facts["launch_conditions"] = {"grid": [8, 1, 1], "parameters": [2, 3]}
         return program, json.dumps(facts), parameters
 
     prepared = simulator._core.prepare
     monkeypatch.setattr(simulator._core, "prepare", prepare)
+
+
+@pytest.fixture(params=([1, 4], [2, [4, 2]]), ids=("pitch", "quotient"))
+def made(monkeypatch, request):
+    """The stride is the parameter `pitch`, or twice its half."""
+    say_map(monkeypatch, request.param)
+
+
+@pytest.mark.parametrize("quotient, message", [
+    ([4, 0], "the divisor of a quotient is 1 to 2"),
+    ([4, 1 << 31], "the divisor of a quotient is 1 to 2"),
+    ([4], "a quotient is a list of a parameter and a divisor"),
+    ([4, 2, 2], "too long"),
+])
+def test_maps_with_bad_quotients(monkeypatch, quotient, message):
+    say_map(monkeypatch, [1, quotient])
+    x, o = numpy.zeros((60, 48), "float16"), numpy.zeros((64, 16), "float32")
+    with pytest.raises(ValueError, match=message):
+        lilac.run(SUMS, 1, x, o, 50, 36, 48)
 
 
 def test_launcher_makes_maps(made):

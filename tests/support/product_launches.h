@@ -225,7 +225,7 @@ typedef struct outcome {
     bool made, ran, right; /* maps; without a finding; what the interpreter computes */
 } outcome;
 
-/* The parameter of which a pitch is the quotient: the largest one, or a multiple of what it is known to be. */
+/* What the kernel divides to get a pitch: the largest such number, or a multiple of 16 where that is known. */
 static inline int64_t pitch_argument(const product_case *c, int32_t pitch) {
     const int64_t divisor = c->divisor > 0 ? c->divisor : 1;
     return pitch * divisor + (c->aligned ? 0 : divisor - 1);

@@ -35,8 +35,8 @@ static inline bool lilac_is_parameter(const lilac_tile_value *value) {
     return value->op == NULL && value->block->parent->parent == NULL;
 }
 
-/* The parameter of the function that the value is, or of which it is the quotient by a positive number,
- * rounded towards zero; NULL: it is neither. Sets the divisor; 1: it is the parameter. */
+/* The parameter that the value is; or the parameter that a positive number divides to give the value, rounded
+ * towards zero. NULL: it is neither. Sets the divisor; 1: it is the parameter. */
 const lilac_tile_value *lilac_launch_value(const lilac_tile_value *value, int64_t *divisor);
 
 /* The functions below return false, with an unspecified result, if a factor is beyond 64 bits or

@@ -171,8 +171,8 @@ static bool find_units(input *in, lilac_layout *layout, const char *name, uint64
     return units;
 }
 
-/* How warps read a buffer: so many elements of a row at once (log2); the lanes stay where they are, or
- * continue along the rows. */
+/* A layout for reads of a buffer: log2 of the elements of a vector, along a row; lanes hold the same bits of
+ * coordinates as before, as far as vectors leave them, or the next bits along the row. */
 typedef struct reading {
     uint32_t vector;
     bool keeps_lanes;

@@ -25,13 +25,14 @@
 
 typedef lilac_simt_instruction instruction;
 
-enum { MOST_DEPTH = 12, MOST_OPERANDS = 3 };
+enum { MOST_OPERATIONS = 32, MOST_OPERANDS = 3 };
 
 typedef struct testing {
     lilac_simt_kernel *kernel;
     instruction *loop, *wait;
     instruction *place; /* behind the last product of the body */
     bool makes;         /* operations, or it is only tried whether they can be made */
+    uint32_t left;      /* operations that may still be computed anew */
     bool changed;
 } testing;
 
@@ -89,19 +90,19 @@ static bool precedes(const instruction *definition, const instruction *place) {
     return i != NULL;
 }
 
-static lilac_simt_value value_at(testing *t, lilac_simt_value value, bool ahead, uint32_t depth);
+static lilac_simt_value value_at(testing *t, lilac_simt_value value, bool ahead);
 
 /* The operation anew, with the values of the other time as operands. */
-static lilac_simt_value compute_anew(testing *t, const instruction *definition, bool ahead,
-                                     uint32_t depth) {
+static lilac_simt_value compute_anew(testing *t, const instruction *definition, bool ahead) {
     lilac_simt_value operands[MOST_OPERANDS];
-    if (definition->parent != t->loop->bodies[0] || definition->result_count != 1 ||
+    if (t->left == 0 || definition->parent != t->loop->bodies[0] || definition->result_count != 1 ||
         definition->body_count > 0 || definition->operand_count > MOST_OPERANDS ||
         !lilac_simt_has_trait(definition->code, LILAC_SIMT_PURE)) {
         return 0;
     }
+    t->left--;
     for (uint32_t k = 0; k < definition->operand_count; k++) {
-        operands[k] = value_at(t, definition->operands[k], ahead, depth - 1);
+        operands[k] = value_at(t, definition->operands[k], ahead);
         if (operands[k] == 0) {
             return 0;
         }
@@ -119,12 +120,9 @@ static lilac_simt_value compute_anew(testing *t, const instruction *definition, 
 
 /* The value of this iteration at the place or, with `ahead`, of the next one, computed anew from pure
  * operations where it has to be; 0: it cannot be computed. Makes operations only if t->makes. */
-static lilac_simt_value value_at(testing *t, lilac_simt_value value, bool ahead, uint32_t depth) {
+static lilac_simt_value value_at(testing *t, lilac_simt_value value, bool ahead) {
     const lilac_simt_body *body = t->loop->bodies[0];
     const instruction *definition = t->kernel->values[value].definition;
-    if (depth == 0) {
-        return 0;
-    }
     if (!lilac_simt_is_inside(t->kernel, value, body)) {
         return value;
     }
@@ -135,12 +133,12 @@ static lilac_simt_value value_at(testing *t, lilac_simt_value value, bool ahead,
         }
         return !ahead        ? value
                : number == 0 ? 0
-                             : value_at(t, body->last->operands[number - 1], false, depth - 1);
+                             : value_at(t, body->last->operands[number - 1], false);
     }
     if (!ahead && definition->parent == body && precedes(definition, t->place)) {
         return value;
     }
-    return compute_anew(t, definition, ahead, depth);
+    return compute_anew(t, definition, ahead);
 }
 
 /* ---- rewriting --------------------------------------------------------------------------------- */
@@ -163,7 +161,7 @@ static void rewrite(testing *t, const lilac_simt_value test_operands[2]) {
     instruction negation = {.code = LILAC_SIMT_OP_XOR};
     test.code = LILAC_SIMT_OP_MBARRIER_TEST;
     const lilac_simt_value yes = insert(t, kernel->body, kernel->body->first, &truth, 0, NULL);
-    lilac_simt_value done = insert(t, body, t->place, &test, 2, test_operands);
+    const lilac_simt_value done = insert(t, body, t->place, &test, 2, test_operands);
     const lilac_simt_value operands[2] = {done, yes};
     const lilac_simt_value missing = insert(t, body, body->last, &negation, 2, operands);
     const lilac_simt_value argument = lilac_simt_add_carried(kernel, t->loop, 1, &yes);
@@ -178,8 +176,9 @@ static void rewrite(testing *t, const lilac_simt_value test_operands[2]) {
 static bool next_operands(testing *t, lilac_simt_value operands[2], bool makes) {
     bool known = true;
     t->makes = makes;
+    t->left = MOST_OPERATIONS;
     for (uint32_t k = 0; known && k < 2; k++) {
-        operands[k] = value_at(t, t->wait->operands[k], true, MOST_DEPTH);
+        operands[k] = value_at(t, t->wait->operands[k], true);
         known = operands[k] != 0;
     }
     return known;

@@ -82,10 +82,14 @@ static void put_test(lilac_ptx_emitter *e, const char *mnemonic, lilac_ptx_piece
 static const char try_wait[] = "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64";
 
 static void wait(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    const bool constant = has_predicate(e, i) && e->places[i->operands[1]].constant;
+    const bool predicated = has_predicate(e, i) && !constant;
+    if (constant && !e->places[i->operands[1]].bits) {
+        return;
+    }
     uint32_t number = e->labels++;
     mbarrier_operands operands = take_values(e, i);
     lilac_ptx_piece done = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
-    const bool predicated = has_predicate(e, i);
     if (predicated) {
         lilac_ptx_line2(e, "not.pred", done, lilac_ptx_operand(e, i->operands[1]));
     }

@@ -250,7 +250,8 @@ bool lilac_sim_mbarrier_wait(lilac_sim_worker *w, const lilac_sim_step *step,
     return true;
 }
 
-/* Copies of the phase may have landed or not, which every other test assumes. */
+/* When a copy lands is open. Every other test lands copies until the phase is complete or none is left; the
+ * tests between find what has landed so far. */
 static bool land_phase(lilac_sim_worker *w, const lilac_sim_mbarrier *b, uint32_t parity) {
     w->mbarriers.tests++;
     while (w->mbarriers.tests % 2 == 0 && !is_complete(b, parity)) {
