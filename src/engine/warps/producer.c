@@ -29,17 +29,27 @@ typedef struct producer {
     lilac_tile_op *top, *outer, *guard, *inner; /* of the copy */
 } producer;
 
+/* The buffer that comes next, and the parity of the phase of its mbarrier that ends before it is
+ * used. */
+typedef struct ring_position {
+    lilac_tile_value *slot, *phase;
+} ring_position;
+
 static lilac_tile_value *i32(const lilac_emitter *e, int64_t value) {
     return lilac_emit_integer(e, lilac_tile_scalar(e->module, LILAC_I32), value);
 }
 
-ring_position lilac_ring_advance(const lilac_emitter *e, ring_position at, uint32_t buffers) {
+/* The position behind this one. In the first round nothing is awaited in front of the full buffer: the
+ * phases begin there, or where the ring begins if all buffers are empty. */
+static ring_position advance(const specialised *s, const lilac_emitter *e, ring_position at) {
     lilac_tile_value *one = i32(e, 1);
     lilac_tile_value *more = lilac_emit_binary(e, LILAC_TILE_OP_ARITH_ADDI, at.slot, one);
-    lilac_tile_value *wraps = lilac_emit_compare(e, "eq", more, i32(e, buffers));
+    lilac_tile_value *wraps = lilac_emit_compare(e, "eq", more, i32(e, s->buffers));
+    lilac_tile_value *begins =
+        s->full_buffer == 0 ? wraps : lilac_emit_compare(e, "eq", more, i32(e, s->full_buffer));
     lilac_tile_value *other = lilac_emit_binary(e, LILAC_TILE_OP_ARITH_XORI, at.phase, one);
     return (ring_position){lilac_emit_select(e, wraps, i32(e, 0), more),
-                           lilac_emit_select(e, wraps, other, at.phase)};
+                           lilac_emit_select(e, begins, other, at.phase)};
 }
 
 /* ---- groups of copies ----------------------------------------------------------------------- */
@@ -123,7 +133,7 @@ static ring_position replace_group(const producer *p, lilac_tile_op *expect, rin
         lilac_tile_remove(copies[i]);
     }
     lilac_tile_remove(expect);
-    const ring_position next = lilac_ring_advance(&e, at, p->s->buffers);
+    const ring_position next = advance(p->s, &e, at);
     lilac_tile_set_operand(end, 0, next.slot);
     lilac_tile_set_operand(end, 1, next.phase);
     return (ring_position){&branch->results[0], &branch->results[1]};
@@ -156,7 +166,7 @@ static ring_position replace_groups(const producer *p, lilac_tile_block *block, 
 static void carry_position(const producer *p) {
     const lilac_emitter e = {p->s->module, p->top};
     /* A wait for parity 1 passes at first. */
-    ring_position at = {i32(&e, 0), i32(&e, p->s->first_fills ? 0 : 1)};
+    ring_position at = {i32(&e, 0), i32(&e, 1)};
     uint32_t first = 0;
     if (p->outer != NULL) {
         first = lilac_tile_carried_count(p->outer);

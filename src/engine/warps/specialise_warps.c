@@ -26,8 +26,7 @@
  * of i - 1; the last one of a tile is released behind the loop. Rings and mbarriers live
  * throughout, and slots and parities are carried from tile to tile. Delayed products of
  * iteration i - 1 read the buffer of i - 2: with them it is the one of i - 2. The first iteration
- * reads a buffer of zeros, so that one is not empty at first, and the others are released in front
- * of the loop. specialised_loops.c says which loops. */
+ * reads a buffer of zeros, so that one is not empty at first, as the others are. specialised_loops.c says which loops. */
 #include "warps/specialise_warps.h"
 
 #include "pipeline/schedule.h"
@@ -126,15 +125,6 @@ static void carry_position(const consumer *c, lilac_tile_op *ws) {
     lilac_tile_set_next(s->outer, first + 1, next[1]);
 }
 
-/* Releases, in front of the loop, the buffers that nothing has filled. With delayed products the
- * last one has zeros, which the first iteration reads. */
-static void release_empty_buffers(const consumer *c) {
-    const lilac_emitter in_front = {c->s.module, c->s.inner};
-    for (uint32_t i = 0; c->s.first_fills && i + 1 < c->s.buffers; i++) {
-        put_arrival(c, &in_front, i32(&in_front, i), NULL);
-    }
-}
-
 /* Releases the buffers of the iterations. In iteration i, without a product in flight, that is the
  * one of i - 1; with delayed products, whose last one may be the buffer of i - 2, that one. */
 static void release_buffers(const consumer *c) {
@@ -172,15 +162,24 @@ static bool is_ordered(const specialised *s, const lilac_tile_value *operand) {
     return ordered;
 }
 
+static bool has_ordered_operands(const specialised *s, const lilac_tile_op *product) {
+    return is_ordered(s, product->operands[0].value) && is_ordered(s, product->operands[1].value);
+}
+
 /* The mbarriers order the copies before the products. Other memory, which threads have written
- * before the loop, is ordered by a barrier in front of it. */
+ * before the loop, is ordered by a barrier in front of it. A delayed product is also behind it. */
 static void order_products(const consumer *c) {
     const specialised *s = &c->s;
     const lilac_emitter in_front = {s->module, s->inner};
     bool ordered = c->before == NULL; /* threads write the zeros */
     for (lilac_tile_op *op = s->inner->regions[0]->first->first; op != NULL; op = op->next) {
         if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
-            ordered &= is_ordered(s, op->operands[0].value) && is_ordered(s, op->operands[1].value);
+            ordered &= has_ordered_operands(s, op);
+            lilac_engine_set_integer(s->module, op, "lilac.ordered", 1);
+        }
+    }
+    for (lilac_tile_op *op = s->inner->next; op != NULL; op = op->next) {
+        if (op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && has_ordered_operands(s, op)) {
             lilac_engine_set_integer(s->module, op, "lilac.ordered", 1);
         }
     }
@@ -212,7 +211,7 @@ static void choose_registers(specialised *s) {
     if (s->target->num_warps < WARPS_WITH_REGISTERS) {
         return;
     }
-    s->registers = PRODUCER_REGISTERS;
+    s->registers = lilac_producer_registers(s);
     if (lilac_engine_asked(&asked, s->inner) && asked.has[LILAC_SCHEDULE_REGISTERS]) {
         s->registers = asked.values[LILAC_SCHEDULE_REGISTERS];
     }
@@ -227,7 +226,6 @@ static void rewrite(consumer *c) {
     remove_copies(s, s->block);
     remove_copies(s, s->inner->regions[0]->first);
     carry_position(c, ws);
-    release_empty_buffers(c);
     release_buffers(c);
     order_products(c);
     enclose(s, ws);

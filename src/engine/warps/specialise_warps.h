@@ -10,7 +10,7 @@
 enum { SPECIALISED_RINGS = 8 };
 /* Threads of blocks with fewer warps have all the registers that they can use; with more, the pass
  * does not apply. */
-enum { WARPS_WITH_REGISTERS = 8, PRODUCER_REGISTERS = 40 };
+enum { WARPS_WITH_REGISTERS = 8 };
 
 typedef struct specialised {
     lilac_tile_function *function;
@@ -25,7 +25,7 @@ typedef struct specialised {
     uint32_t ring_count;
     uint32_t buffers;        /* of each ring */
     uint32_t registers;      /* of the producer's threads; 0: as they begin */
-    bool first_fills;        /* also the first copy to a buffer waits until it is released */
+    uint32_t full_buffer;    /* the one that is not empty at first; 0: all are */
     lilac_tile_value *full;  /* mbarriers of the buffers: the copies are complete */
     lilac_tile_value *empty; /* mbarriers of the buffers: all warps have read them */
 } specialised;
@@ -42,21 +42,15 @@ typedef struct consumer {
     uint32_t product_count;
 } consumer;
 
-/* The buffer that comes next, and the parity of the phase of its mbarrier that ends before it is
- * used. */
-typedef struct ring_position {
-    lilac_tile_value *slot, *phase;
-} ring_position;
-
 /* Is it one of these mbarriers? */
 bool lilac_is_barrier_of(const lilac_tile_value *barrier, const lilac_tile_value *barriers);
 /* The mbarrier of an announcement or a tensor load; NULL: the operation is another one. */
 lilac_tile_value *lilac_copy_barrier(const lilac_tile_op *op);
-/* The position behind this one: the parity changes where the ring begins again. */
-ring_position lilac_ring_advance(const lilac_emitter *e, ring_position at, uint32_t buffers);
 
 /* ---- specialised_loops.c ------------------------------------------------------------------ */
 
+/* The registers of a thread of the producer's warpgroup. */
+uint32_t lilac_producer_registers(const specialised *s);
 /* Can a producer start the copies of the loop c->s.inner, and does that pay? Sets the rest. */
 bool lilac_specialise_survey(consumer *c);
 

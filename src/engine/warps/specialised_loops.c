@@ -3,8 +3,8 @@
  * One of a function, in a loop over tiles, in a conditional of pipeline_loops, or both; with delayed
  * products not in a loop over tiles. Not in clusters.
  *
- * Where it pays. The producer's warpgroup keeps PRODUCER_REGISTERS for each thread and the others
- * get the rest of the block's, so one block is resident. If two blocks were resident before, each
+ * Where it pays. The producer's warpgroup keeps few registers for each thread and the others get the
+ * rest of the block's, so one block is resident. If two blocks were resident before, each
  * hides the epilogue and the barriers of the other one, and nothing is gained by taking one away.
  * If one is, the tensor cores stand still from the last product of a tile to the first one of the
  * next tile, and in each iteration until the slowest warp has reached the barrier. The producer
@@ -24,7 +24,7 @@
 #include "products/block_demand.h"
 #include "warps/specialise_warps.h"
 
-enum { WARPGROUP = 4, REGISTER_STEP = 8 };
+enum { WARPGROUP = 4, REGISTER_STEP = 8, LEAST_REGISTERS = 24, TILE_LOOP_REGISTERS = 40 };
 
 static bool is_asked(const lilac_tile_op *loop) {
     for (const lilac_tile_op *op = loop; op != NULL; op = op->parent->parent->parent) {
@@ -134,8 +134,7 @@ static void count_product(void *data, lilac_tile_op *op) {
     *(uint32_t *)data += op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
 }
 
-/* The slot of the iteration before, if the body reads that buffer. At first it is the last one,
- * which release_empty_buffers does not release. */
+/* The slot of the iteration before, if the body reads that buffer. At first it is the last one. */
 static bool find_slot_before(consumer *c) {
     const specialised *s = &c->s;
     for (uint32_t k = 0; k < lilac_tile_carried_count(s->inner); k++) {
@@ -196,7 +195,7 @@ static bool find_body(consumer *c) {
     if (!find_slot_before(c)) {
         return false;
     }
-    s->first_fills = c->before != NULL;
+    s->full_buffer = c->before != NULL ? s->buffers - 1 : 0;
     return c->before == NULL || (s->outer == NULL && !c->own);
 }
 
@@ -320,13 +319,18 @@ static uint32_t registers_of(const specialised *s) {
     return words + max_u32(early, results);
 }
 
+/* setmaxnreg has 24 at least. A loop over tiles may compute coordinates from a tile's number. */
+uint32_t lilac_producer_registers(const specialised *s) {
+    return s->outer != NULL ? TILE_LOOP_REGISTERS : LEAST_REGISTERS;
+}
+
 /* Have the warps enough registers, beside a warpgroup with the producer's? */
 static bool has_registers(const specialised *s) {
     const lilac_arch *arch = s->target->arch;
     const uint32_t threads = s->target->num_warps * arch->warp_size;
     const uint32_t producers = WARPGROUP * arch->warp_size, all = threads + producers;
     const uint32_t entry = arch->registers / all / REGISTER_STEP * REGISTER_STEP;
-    return registers_of(s) <= (entry * all - producers * PRODUCER_REGISTERS) / threads;
+    return registers_of(s) <= (entry * all - producers * lilac_producer_registers(s)) / threads;
 }
 
 static bool pays(const consumer *c, uint64_t bytes) {
