@@ -154,6 +154,17 @@ static uint64_t signed_shift(uint64_t a, uint64_t b) {
     return (uint32_t)((int32_t)a >> (amount > 31 ? 31 : amount));
 }
 
+static uint64_t reversed_word(uint64_t a, uint64_t b) {
+    uint64_t r = 0;
+    for (uint32_t i = 0; i < 32; i++) {
+        r |= (a >> i & 1) << (31 - i);
+    }
+    return r ^ (uint32_t)b;
+}
+static uint64_t magnitude_sum(uint64_t a, uint64_t b) {
+    return ((int64_t)a < 0 ? 0 - a : a) + b;
+}
+
 /* Instructions that are operations run on the simulator, whatever the text looks like. */
 static void translated(void **state) {
     (void)state;
@@ -174,6 +185,10 @@ static void translated(void **state) {
          wide_sum},
         {"{ .reg .u32 n; and.b32 n, $2, 63; shr.s32 $0, $1, n; }", "=r,r,r", "i32", LILAC_I32, 1,
          signed_shift},
+        {"{ .reg .b32 t; brev.b32 t, $1; xor.b32 $0, t, $2; }", "=r,r,r", "i32", LILAC_I32, 1,
+         reversed_word},
+        {"{ .reg .b64 t; abs.s64 t, $1; add.s64 $0, t, $2; }", "=l,l,l", "i64", LILAC_I64, 1,
+         magnitude_sum},
     };
     enum { SIZE = 256 };
     lilac_random random;

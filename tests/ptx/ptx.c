@@ -238,6 +238,8 @@ static bool has(lilac_simt_opcode code, lilac_simt_type type) {
     case LILAC_SIMT_OP_FTANH:
     case LILAC_SIMT_OP_FTF32:
         return type == LILAC_SIMT_F32;
+    case LILAC_SIMT_OP_OPAQUE:
+        return type == LILAC_SIMT_I32 || type == LILAC_SIMT_I64;
     default:
         return true;
     }
@@ -249,11 +251,8 @@ static uint32_t plain_operands(const char *signature, bool *floats) {
         const char *signature;
         uint32_t operands;
         bool floats;
-    } plain[] = {{"i,i:i", 2, false},
-                 {"i:i32", 1, false},
-                 {"f:f", 1, true},
-                 {"f,f:f", 2, true},
-                 {"f,f,f:f", 3, true}};
+    } plain[] = {{"i,i:i", 2, false}, {"i:i32", 1, false}, {"i:i", 1, false},
+                 {"f:f", 1, true},    {"f,f:f", 2, true},  {"f,f,f:f", 3, true}};
     for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++) {
         if (strcmp(plain[k].signature, signature) == 0) {
             *floats = plain[k].floats;

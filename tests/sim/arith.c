@@ -789,6 +789,14 @@ static uint64_t integer_reference(lilac_simt_opcode code, uint32_t bits, uint64_
             count += a >> k & 1;
         }
         return count;
+    case LILAC_SIMT_OP_BREV:
+        for (uint32_t k = 0; k < bits; k++) {
+            count += (a >> k & 1) << (bits - 1 - k);
+        }
+        return count;
+    case LILAC_SIMT_OP_ABS:
+        r = sa < 0 ? -sa : sa;
+        break;
     default: /* clz */
         while (count < bits && !(a >> (bits - 1 - count) & 1)) {
             count++;
@@ -805,7 +813,7 @@ static void integers(void **state) {
         LILAC_SIMT_OP_REM_U,   LILAC_SIMT_OP_MIN_S, LILAC_SIMT_OP_MIN_U, LILAC_SIMT_OP_MAX_S,
         LILAC_SIMT_OP_MAX_U,   LILAC_SIMT_OP_AND,   LILAC_SIMT_OP_OR,    LILAC_SIMT_OP_XOR,
         LILAC_SIMT_OP_SHL,     LILAC_SIMT_OP_SHR_S, LILAC_SIMT_OP_SHR_U, LILAC_SIMT_OP_POPC,
-        LILAC_SIMT_OP_CLZ};
+        LILAC_SIMT_OP_CLZ,     LILAC_SIMT_OP_BREV,  LILAC_SIMT_OP_ABS};
     lilac_random random;
     lilac_random_seed(&random, 8);
     (void)state;
@@ -813,10 +821,11 @@ static void integers(void **state) {
         bool counts = codes[o] == LILAC_SIMT_OP_POPC || codes[o] == LILAC_SIMT_OP_CLZ;
         bool divides = codes[o] >= LILAC_SIMT_OP_DIV_S && codes[o] <= LILAC_SIMT_OP_REM_U;
         for (lilac_simt_type type = LILAC_SIMT_I1; type <= LILAC_SIMT_I64; type++) {
-            sim_operation operation = {.code = codes[o],
-                                       .result = counts ? LILAC_SIMT_I32 : type,
-                                       .operands = {type, type},
-                                       .operand_count = counts ? 1 : 2};
+            sim_operation operation = {
+                .code = codes[o],
+                .result = counts ? LILAC_SIMT_I32 : type,
+                .operands = {type, type},
+                .operand_count = lilac_simt_op_info_get(codes[o])->signature[1] == ':' ? 1 : 2};
             draw(&random, &operation);
             for (uint32_t i = 0; divides && i < CASES; i++) {
                 if (pool.values[1][i] == 0) {

@@ -58,6 +58,8 @@ static const subject subjects[] = {
     {{LILAC_SIMT_OP_TRUNC, I8, {I16}, 1, 0, 0, 0, 0}, true, "TRUNC"},
     {{LILAC_SIMT_OP_CLZ, I32, {I8}, 1, 0, 0, 0, 0}, false, "CLZ"},
     {{LILAC_SIMT_OP_POPC, I32, {I8}, 1, 0, 0, 0, 0}, false, "POPC"},
+    {{LILAC_SIMT_OP_BREV, I8, {I8}, 1, 0, 0, 0, 0}, false, "BREV"},
+    {{LILAC_SIMT_OP_ABS, I8, {I8}, 1, 0, 0, 0, 0}, false, "ABS"},
     {{LILAC_SIMT_OP_PRMT, I32, {I32, I32, I32}, 3, 0, 0, 0, 0}, false, "PRMT"},
 };
 

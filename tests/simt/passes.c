@@ -291,7 +291,13 @@ static void store_masked(generator *g, uint32_t place) {
 static void odd_integers(generator *g) {
     lilac_simt_type type = any_integer(g);
     item *r;
-    switch (random_below(&g->random, 5)) {
+    switch (random_below(&g->random, 7)) {
+    case 5:
+        unary(g, "brev", pick(g, type), type);
+        break;
+    case 6:
+        unary(g, "abs", pick(g, type), type);
+        break;
     case 0:
         unary(g, "popc", pick(g, type), LILAC_SIMT_I32);
         break;

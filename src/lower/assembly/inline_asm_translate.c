@@ -290,6 +290,14 @@ static bool translate_other(lilac_asm_translator *t, const lilac_asm_instruction
                              flagged(t, i->name[0] == 'p' ? LILAC_SIMT_OP_POPC : LILAC_SIMT_OP_CLZ,
                                      LILAC_SIMT_I32, 0, 1, &value));
     }
+    const bool magnitude = lilac_asm_is_word(i->name, i->name_length, "abs");
+    if ((magnitude || lilac_asm_is_word(i->name, i->name_length, "brev")) &&
+        i->operand_count == 2 && (type == LILAC_SIMT_I32 || type == LILAC_SIMT_I64)) {
+        lilac_simt_value value = lilac_asm_get(t, &o[1], type);
+        return lilac_asm_put(
+            t, &o[0],
+            flagged(t, magnitude ? LILAC_SIMT_OP_ABS : LILAC_SIMT_OP_BREV, type, 0, 1, &value));
+    }
     if (lilac_asm_is_word(i->name, i->name_length, "selp") && i->operand_count == 4 &&
         type != LILAC_SIMT_I1) {
         lilac_simt_value values[3] = {lilac_asm_get(t, &o[3], LILAC_SIMT_I1),

@@ -59,22 +59,6 @@ BUILD(bits) {
 
 /* ---- integers ------------------------------------------------------------------------------- */
 
-static value reversed(math_builder *k, value a) {
-    static const int64_t masks[] = {0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F,
-                                    0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0x00000000FFFFFFFF};
-    uint32_t width = lilac_simt_type_bits(kind(k, a));
-    for (uint32_t i = 0; 1u << i < width; i++) {
-        value low = with(k, LILAC_SIMT_OP_AND, a, masks[i]);
-        value high = with(k, LILAC_SIMT_OP_AND, with(k, LILAC_SIMT_OP_SHR_U, a, 1 << i), masks[i]);
-        a = either(k, with(k, LILAC_SIMT_OP_SHL, low, 1 << i), high);
-    }
-    return a;
-}
-BUILD(reverse) {
-    (void)row;
-    return reversed(k, in[0]);
-}
-
 BUILD(permute_bytes) {
     (void)row;
     return lilac_simt_op3(k->b, LILAC_SIMT_OP_PRMT, LILAC_SIMT_I32, in[0], in[1],
@@ -98,12 +82,6 @@ BUILD(difference_sum) {
     return op2(k, LILAC_SIMT_OP_ADD, op2(k, LILAC_SIMT_OP_SUB, high, low), in[2]);
 }
 
-BUILD(absolute) {
-    (void)row;
-    return op2(k, LILAC_SIMT_OP_MAX_S, in[0],
-               op2(k, LILAC_SIMT_OP_SUB, integer(k, kind(k, in[0]), 0), in[0]));
-}
-
 /* Half the sum, rounded down: the common bits and half of the others; up: all bits less that. */
 static value half_difference(math_builder *k, bool is_signed, const value *in) {
     return with(k, is_signed ? LILAC_SIMT_OP_SHR_S : LILAC_SIMT_OP_SHR_U,
@@ -116,13 +94,14 @@ BUILD(mean_up) {
     return op2(k, LILAC_SIMT_OP_SUB, either(k, in[0], in[1]), half_difference(k, row->detail, in));
 }
 
-/* The lowest bit set, from 1 on: its number is that of the ones below it, and itself. */
+/* The number of the lowest bit set, from 1 on: the width less the zeros in front of it, 0 if there is
+ * none. */
 BUILD(find_first) {
     (void)row;
-    value below_it = op2(k, LILAC_SIMT_OP_XOR, in[0], with(k, LILAC_SIMT_OP_SUB, in[0], 1));
-    value count = lilac_simt_op1(k->b, LILAC_SIMT_OP_POPC, LILAC_SIMT_I32, below_it);
-    value none = compare(k, LILAC_SIMT_EQ, in[0], integer(k, kind(k, in[0]), 0));
-    return choose(k, none, integer(k, LILAC_SIMT_I32, 0), count);
+    value negative = op2(k, LILAC_SIMT_OP_SUB, integer(k, kind(k, in[0]), 0), in[0]);
+    value zeros = lilac_simt_op1(k->b, LILAC_SIMT_OP_CLZ, LILAC_SIMT_I32, both(k, in[0], negative));
+    value width = integer(k, LILAC_SIMT_I32, lilac_simt_type_bits(kind(k, in[0])));
+    return op2(k, LILAC_SIMT_OP_SUB, width, zeros);
 }
 
 /* ---- questions and parts of floats ---------------------------------------------------------- */
@@ -411,10 +390,10 @@ static const operation operations[] = {
     {"llmax", "lll", instruction, OP(MAX_S), 0},
     {"ullmin", "lll", instruction, OP(MIN_U), 0},
     {"ullmax", "lll", instruction, OP(MAX_U), 0},
-    {"abs", "ii", absolute, 0, 0},
-    {"llabs", "ll", absolute, 0, 0},
-    {"brev", "ii", reverse, 0, 0},
-    {"brevll", "ll", reverse, 0, 0},
+    {"abs", "ii", instruction, OP(ABS), 0},
+    {"llabs", "ll", instruction, OP(ABS), 0},
+    {"brev", "ii", instruction, OP(BREV), 0},
+    {"brevll", "ll", instruction, OP(BREV), 0},
     {"byte_perm", "iiii", permute_bytes, 0, 0},
     {"mul24", "iii", multiply_24, 0, true},
     {"umul24", "iii", multiply_24, 0, false},

@@ -36,6 +36,14 @@ static uint64_t leading_zeros(uint32_t width, uint64_t a) {
     return a == 0 ? width : (uint64_t)__builtin_clzll(a) - (64 - width);
 }
 
+static uint64_t reversed_bits(uint32_t width, uint64_t a) {
+    uint64_t result = 0;
+    for (uint32_t i = 0; i < width; i++) {
+        result |= (a >> i & 1) << (width - 1 - i);
+    }
+    return result;
+}
+
 static uint64_t arithmetic_shift(int64_t value, uint64_t by) {
     uint64_t bits = (uint64_t)value;
     by = by > 63 ? 63 : by;

@@ -64,6 +64,7 @@ static const mnemonic mnemonics[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_SHL]     = {"shl",            NULL,           B,      LOW,  INTEGERS},
     [LILAC_SIMT_OP_SHR_S]   = {"shr",            NULL,           S,      SIGN, INTEGERS},
     [LILAC_SIMT_OP_SHR_U]   = {"shr",            NULL,           U,      ZERO, INTEGERS},
+    [LILAC_SIMT_OP_ABS]     = {"abs",            NULL,           S,      SIGN, INTEGERS},
     [LILAC_SIMT_OP_PRMT]    = {"prmt",           NULL,           B,      LOW,  I32},
     [LILAC_SIMT_OP_FADD]    = {"add.rn",         NULL,           F,      LOW,  FLOATS},
     [LILAC_SIMT_OP_FSUB]    = {"sub.rn",         NULL,           F,      LOW,  FLOATS},
@@ -200,6 +201,25 @@ static void count_bits(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                     d, a);
 }
 
+/* brev: of 32 or 64 bits; narrower values are in the upper bits of the result. */
+static void reverse_bits(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    const lilac_simt_type type = type_of(e, i->result);
+    lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);
+    lilac_ptx_piece d = lilac_ptx_define(e, i->result);
+    if (type == LILAC_SIMT_I8 || type == LILAC_SIMT_I16) {
+        const bool byte = type == LILAC_SIMT_I8;
+        lilac_ptx_piece wide = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+        lilac_ptx_piece reversed = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+        lilac_ptx_piece low = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+        lilac_ptx_line2(e, byte ? "cvt.u32.u8" : "cvt.u32.u16", wide, a);
+        lilac_ptx_line2(e, "brev.b32", reversed, wide);
+        lilac_ptx_line3(e, "shr.u32", low, reversed, byte ? PIECE("24") : PIECE("16"));
+        lilac_ptx_line2(e, "cvt.u16.u32", d, low);
+        return;
+    }
+    lilac_ptx_line2(e, type == LILAC_SIMT_I64 ? "brev.b64" : "brev.b32", d, a);
+}
+
 /* A sum or difference of f32 that ptxas may join with products of its own: see the top. */
 static bool may_join(const lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     return (i->code == LILAC_SIMT_OP_FADD || i->code == LILAC_SIMT_OP_FSUB) &&
@@ -229,6 +249,11 @@ static bool is_sequence(lilac_ptx_emitter *e, const lilac_simt_instruction *i,
     bool is_bf16 = type == LILAC_SIMT_BF16 || type == LILAC_SIMT_BF16X2;
     if (i->code == LILAC_SIMT_OP_POPC || i->code == LILAC_SIMT_OP_CLZ) {
         count_bits(e, i);
+    } else if (type == LILAC_SIMT_I1 && i->operand_count == 1) { /* abs and brev of one bit */
+        lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);
+        lilac_ptx_line2(e, "mov.pred", lilac_ptx_define(e, i->result), a);
+    } else if (i->code == LILAC_SIMT_OP_BREV) {
+        reverse_bits(e, i);
     } else if (type == LILAC_SIMT_I1) {
         lilac_ptx_boolean(e, i);
     } else if (is_bf16 && !lilac_arch_has(e->arch, LILAC_HAS_BF16_ARITHMETIC) &&

@@ -63,6 +63,14 @@ __extension__ typedef unsigned __int128 wide_unsigned;
      : bits == 32 ? ((uint64_t)(a) * (uint64_t)(b)) >> 32                                          \
                   : (uint64_t)(((uint32_t)(a) * (uint32_t)(b)) >> (bits & 31)))
 
+static inline uint64_t reversed_bits(uint64_t a, uint32_t bits) {
+    uint64_t result = 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        result = result << 1 | (a >> i & 1);
+    }
+    return result;
+}
+
 EACH_INTEGER(SAME_TYPE, add, wa + wb)
 EACH_INTEGER(SAME_TYPE, sub, wa - wb)
 EACH_INTEGER(SAME_TYPE, mul, wa *wb)
@@ -85,6 +93,8 @@ EACH_INTEGER(SAME_TYPE, shr_s, b >= BITS ? (sa < 0 ? -1 : 0) : sa >> b)
 EACH_INTEGER(SAME_TYPE, shr_u, b >= BITS ? 0 : wa >> b)
 EACH_INTEGER(TO_I32, popc, __builtin_popcountll(a))
 EACH_INTEGER(TO_I32, clz, a == 0 ? BITS : __builtin_clzll(a) - (64 - BITS))
+EACH_INTEGER(SAME_TYPE, brev, reversed_bits(a, BITS))
+EACH_INTEGER(SAME_TYPE, abs, sa < 0 ? 0 - wa : wa)
 EACH_INTEGER(TO_I1, eq, a == b)
 EACH_INTEGER(TO_I1, ne, a != b)
 EACH_INTEGER(TO_I1, lt, sa < sb)
@@ -280,7 +290,8 @@ static loops_by_type arithmetic[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_OR] = BY_TYPE(or),           [LILAC_SIMT_OP_XOR] = BY_TYPE(xor),
     [LILAC_SIMT_OP_SHL] = BY_TYPE(shl),         [LILAC_SIMT_OP_SHR_S] = BY_TYPE(shr_s),
     [LILAC_SIMT_OP_SHR_U] = BY_TYPE(shr_u),     [LILAC_SIMT_OP_POPC] = BY_TYPE(popc),
-    [LILAC_SIMT_OP_CLZ] = BY_TYPE(clz),
+    [LILAC_SIMT_OP_CLZ] = BY_TYPE(clz),         [LILAC_SIMT_OP_BREV] = BY_TYPE(brev),
+    [LILAC_SIMT_OP_ABS] = BY_TYPE(abs),
 };
 
 static loops_by_type comparisons[LILAC_SIMT_UGE + 1] = {
