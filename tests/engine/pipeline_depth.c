@@ -19,6 +19,7 @@ enum { CASES = 60, OTHER_REGISTERS = 28, FREE_REGISTERS = 56, WAIT = 100 };
 typedef struct tile_case {
     uint32_t m, n, k, warps, stages;
     bool computed;       /* A is computed from what is loaded, so each iteration waits */
+    uint32_t more;       /* operations on A, then */
     bool stored;         /* of tensor copies: B is, and threads store it to shared memory */
     uint32_t iterations; /* 0: a parameter */
 } tile_case;
@@ -30,12 +31,20 @@ typedef struct rings {
 static void put_field(lilac_text *out, const tile_case *c, char field) {
     switch (field) {
     case 'A':
-        lilac_text_puts(out, c->computed ? "%square" : "%ta");
+        if (c->computed) {
+            lilac_text_printf(out, "%%p%u", c->more);
+        } else {
+            lilac_text_puts(out, "%ta");
+        }
         break;
     case 'F':
         if (c->computed) {
-            lilac_text_printf(out, "%%square = arith.mulf %%ta, %%ta : tensor<%ux%uxf16>\n", c->m,
+            lilac_text_printf(out, "%%p0 = arith.mulf %%ta, %%ta : tensor<%ux%uxf16>\n", c->m,
                               c->k);
+            for (uint32_t i = 0; i < c->more; i++) {
+                lilac_text_printf(out, "%%p%u = arith.mulf %%p%u, %%ta : tensor<%ux%uxf16>\n",
+                                  i + 1, i, c->m, c->k);
+            }
         }
         break;
     case 'U':
@@ -215,6 +224,11 @@ static void known_tiles(void **state) {
         {{TILE_OF(64, 64, 128, 4, 3), .computed = true}, {3, 2}},
         {{TILE_OF(64, 64, 64, 4, 3), .computed = true, .iterations = 4},
          {3, 2}}, /* it costs none */
+        /* an iteration that waits and computes: a third buffer costs the second block */
+        {{TILE_OF(64, 128, 128, 4, 3), .computed = true, .more = 20}, {2, 1}},
+        {{TILE_OF(64, 128, 128, 4, 4), .computed = true, .more = 20}, {2, 1}},
+        {{TILE_OF(64, 128, 128, 4, 3), .computed = true}, {3, 2}}, /* the second gains too little */
+        {{TILE_OF(64, 128, 64, 4, 3), .computed = true, .more = 20}, {3, 2}}, /* it costs none */
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const rings found = run(&known[i].c, generate);
