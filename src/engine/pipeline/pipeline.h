@@ -8,6 +8,7 @@
  *   early_loads.c    loads of addresses, before the iteration of the copies
  *   rings.c          the rewriting: rings, copies ahead, waits
  *   replace_loads.c  the results of loads become buffers
+ *   vector_reads.c   layouts in which threads read buffers in vectors
  *   fences.c         fences that order nothing any more
  *   sink_waits.c     copies before the loop start before anything waits for a load
  *   remove_dead.c    operations and carried values that nothing uses any more */
@@ -176,6 +177,13 @@ const lilac_tile_type *lilac_pipeline_memory_type(const pipeline *p, const lilac
                                                   uint32_t buffers);
 /* Replaces the result of a load, whose `view` is set, and removes the load. */
 void lilac_pipeline_replace_load(const pipeline *p, const pipeline_load *load);
+
+/* vector_reads.c */
+/* The layout in which reading the load's buffer costs least, with the exchanges within warps that make `to` of
+ * it, interned, if that is at most half of what a read in the layout `to` costs; NULL: it is not. Vectors of
+ * words, where that one has smaller ones. */
+const lilac_layout *lilac_pipeline_vector_reads(const pipeline *p, const pipeline_load *load,
+                                                const lilac_layout *to);
 
 /* rings.c */
 /* Replaces the loads by copies, in the body and before the loop. */
