@@ -26,7 +26,8 @@
  * of i - 1; the last one of a tile is released behind the loop. Rings and mbarriers live
  * throughout, and slots and parities are carried from tile to tile. Delayed products of
  * iteration i - 1 read the buffer of i - 2: with them it is the one of i - 2. The first iteration
- * reads a buffer of zeros, so that one is not empty at first, as the others are. specialised_loops.c says which loops. */
+ * reads a buffer of zeros, so that one is not empty at first; the others are. specialised_loops.c
+ * says which loops. */
 #include "warps/specialise_warps.h"
 
 #include "pipeline/schedule.h"
@@ -167,7 +168,8 @@ static bool has_ordered_operands(const specialised *s, const lilac_tile_op *prod
 }
 
 /* The mbarriers order the copies before the products. Other memory, which threads have written
- * before the loop, is ordered by a barrier in front of it. A delayed product is also behind it. */
+ * before the loop, is ordered by a barrier in front of it. The product of the last
+ * iteration, if it is delayed, is behind the loop. */
 static void order_products(const consumer *c) {
     const specialised *s = &c->s;
     const lilac_emitter in_front = {s->module, s->inner};
