@@ -784,14 +784,15 @@ LILAC_API bool lilac_simt_opt_barriers(lilac_simt_kernel *kernel);
  * moves loads to their first use where their results do not fit a thread's registers. Assumes code
  * without unused values. */
 LILAC_API bool lilac_simt_opt_schedule(lilac_simt_kernel *kernel);
-/* In loops, the rows of a product of wgmma are awaited one after another, each behind a part of the product that
- * stays in flight, where there is work on each. */
+/* In loops, the rows of a product of wgmma are awaited one after another, each behind a part of the
+ * product that stays in flight, where there is work on each. */
 LILAC_API bool lilac_simt_opt_stagger_products(lilac_simt_kernel *kernel);
-/* In loops of warp programs that wait at an mbarrier with no product of wgmma in flight, the next iteration's
- * phase is tested behind this one's products, and only waited for if it has not completed. */
+/* In loops of warp programs that wait at an mbarrier with no product of wgmma in flight, the next
+ * iteration's phase is tested behind this one's products, and only waited for if it has not
+ * completed. */
 LILAC_API bool lilac_simt_opt_test_early(lilac_simt_kernel *kernel);
-/* In loops, words of A of wgmma that are invariant become values that the loop carries, for ptxas does not keep
- * the registers of others. Nothing may move or merge what it adds. */
+/* In loops, words of A of wgmma that are invariant become values that the loop carries, for ptxas
+ * does not keep the registers of others. Nothing may move or merge what it adds. */
 LILAC_API bool lilac_simt_opt_redefine_operands(lilac_simt_kernel *kernel);
 /* Sets kernel->min_blocks where a number of resident blocks is known to be better than the
  * assembler's own choice; otherwise 0. */

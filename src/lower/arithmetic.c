@@ -318,7 +318,7 @@ static void compute_extended(lilac_lowering *l, const lilac_tile_op *op, const l
 static void compute_magnitude(lilac_lowering *l, const lilac_tile_op *op,
                               const lilac_simt_value *in, lilac_simt_value *out) {
     const lilac_simt_opcode code = instruction_of(op);
-    out[0] = lilac_simt_op1(&l->builder, code, lilac_simt_type_of(l->builder.kernel, in[0]), in[0]);
+    out[0] = lilac_simt_op1(&l->builder, code, lilac_simt_type_of(l->kernel, in[0]), in[0]);
 }
 
 /* ---- predicates -------------------------------------------------------------------------- */

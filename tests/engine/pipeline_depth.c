@@ -1,6 +1,6 @@
-/* The number of buffers of loops with products: known tiles, and, of products in flight, for random ones the
- * prices of all distances, computed again in floating point from the description in
- * src/engine/pipeline/depth.c. */
+/* The number of buffers of loops with products: of known tiles, and of random ones with products in
+ * flight, for which the prices of all distances are computed again in floating point from the
+ * description in src/engine/pipeline/depth.c. */
 #include <lilac/engine.h>
 #include <lilac/matrix.h>
 #include <lilac/occupancy.h>
@@ -19,7 +19,7 @@ enum { CASES = 60, OTHER_REGISTERS = 28, FREE_REGISTERS = 56, WAIT = 100 };
 typedef struct tile_case {
     uint32_t m, n, k, warps, stages;
     bool computed;       /* A is computed from what is loaded, so each iteration waits */
-    uint32_t more;       /* operations on A, then */
+    uint32_t more;       /* further operations on A, if it is computed */
     bool stored;         /* of tensor copies: B is, and threads store it to shared memory */
     uint32_t iterations; /* 0: a parameter */
 } tile_case;

@@ -292,12 +292,6 @@ static void odd_integers(generator *g) {
     lilac_simt_type type = any_integer(g);
     item *r;
     switch (random_below(&g->random, 7)) {
-    case 5:
-        unary(g, "brev", pick(g, type), type);
-        break;
-    case 6:
-        unary(g, "abs", pick(g, type), type);
-        break;
     case 0:
         unary(g, "popc", pick(g, type), LILAC_SIMT_I32);
         break;
@@ -323,6 +317,12 @@ static void odd_integers(generator *g) {
               pick(g, random_below(&g->random, 5) ? from : LILAC_SIMT_I1), wide[to]);
         break;
     }
+    case 4:
+        unary(g, "brev", pick(g, type), type);
+        break;
+    case 5:
+        unary(g, "abs", pick(g, type), type);
+        break;
     default: {
         lilac_simt_type to = (lilac_simt_type)(LILAC_SIMT_I8 + random_below(&g->random, 3));
         lilac_simt_type from =

@@ -60,10 +60,10 @@
  * b / t(0)². Exchanges between warps take memory, too. On an H200, in microseconds: a sum of 256
  * scaled products in steps of 64, 111.4 (a buffer more, three blocks), 91.9 (four blocks).
  *
- * An iteration that waits for its products computes while the tensor cores stand still, unless another
- * block multiplies: where one iteration less ahead makes a second block resident, and both prices say so,
- * it is one iteration less. On an H200, in microseconds (3 buffers, 2), attention of bf16 with 128
- * elements by four warps, tiles of 128 × 64: 1501, 1226.
+ * An iteration that waits for its products computes while the tensor cores stand still, unless
+ * another block multiplies. The distance is a smaller one than asked for where that makes a further
+ * block resident and saves a quarter of the product of both prices. On an H200, in microseconds (3
+ * buffers, 2), attention of bf16 with 128 elements by four warps, tiles of 128 × 64: 1501, 1226.
  *
  * Delayed products overlap with the arithmetic between the products of an iteration, which is worth
  * more than a copy that starts early: D is the largest for which their buffer costs no resident
@@ -419,8 +419,8 @@ static bool follow_product(const pipeline *p, const lilac_tile_op *product, bool
              (boxes_follow && lilac_tile_is_tensor(product->operands[0].value->type))));
 }
 
-/* The same product of prices for an iteration that waits for its products: what it computes from them is
- * not under them. */
+/* The product of both prices for an iteration that waits for its products: what it computes from
+ * them does not overlap with them. */
 static uint64_t price_of_waiting(const demand *d, uint64_t blocks, uint32_t distance) {
     const uint64_t latency = UINT64_C(16) * d->p->target->arch->costs->latency;
     const uint64_t block = 16 * clocks_of_iteration(d), products = 16 * d->clocks;
@@ -428,9 +428,9 @@ static uint64_t price_of_waiting(const demand *d, uint64_t blocks, uint32_t dist
     return max_u64(longest, block / blocks) * max_u64(block, latency / distance);
 }
 
-/* The distance that num_stages asks for, or a smaller one that saves a quarter of its price by a further
- * resident block: a second block works while the first one waits for its products. The memory that is
- * counted may not be there at the same time, which is why it must be a quarter. */
+/* The distance that num_stages asks for, or a smaller one that saves a quarter of its price by a
+ * further resident block, which works while the others wait for their products. Not less: memory
+ * is counted that may not be in use at the same time. */
 static uint32_t waiting_distance(const demand *d, uint64_t slot_bytes, uint32_t distance) {
     const uint64_t asked = resident(d, slot_bytes, distance + 1);
     uint32_t best = distance;

@@ -201,7 +201,7 @@ static void count_bits(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                     d, a);
 }
 
-/* brev: of 32 or 64 bits; narrower values are in the upper bits of the result. */
+/* PTX reverses 32 or 64 bits; a narrower result is the upper bits of the reversed 32. */
 static void reverse_bits(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     const lilac_simt_type type = type_of(e, i->result);
     lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);

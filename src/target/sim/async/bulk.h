@@ -12,8 +12,9 @@
  * requires it and writes global memory at the first bulk.wait that requires it, or when its block
  * ends; in between a write to its source and an access of its cluster to its destination are
  * findings. A load completes when no block of the cluster can go on, when a try_wait finds its
- * phase incomplete, or at every other mbarrier.test: it reads its source again, which must not have changed, writes shared memory
- * under the asynchronous clock of its warp (shared.h), and completes its bytes at the mbarrier.
+ * phase incomplete, or at every other mbarrier.test: it reads its source again, which must not
+ * have changed, writes shared memory under the asynchronous clock of its warp (shared.h), and
+ * completes its bytes at the mbarrier.
  *
  * A multicast load is one copy for each block of its mask; each completes by itself (multicast.c).
  *

@@ -11,7 +11,8 @@
  * atomic, so that a use that no barrier orders behind the init is a race.
  *
  * cp.async.mbarrier_arrive is recorded and takes place as late as possible: when no warp of the
- * cluster can go on, or at every other mbarrier.test (lilac_sim_land_oldest). The copies that it tracks complete at that time. */
+ * cluster can go on, or at every other mbarrier.test (lilac_sim_land_oldest). The copies that it
+ * tracks complete at that time. */
 #ifndef LILAC_SIM_MBARRIERS_H
 #define LILAC_SIM_MBARRIERS_H
 
