@@ -155,8 +155,9 @@ export class KernelView {
 
   drawTitle() {
     const m = this.data.metadata;
+    const asked = m.num_warps === m.asked_warps ? "" : ` in place of ${m.asked_warps}`;
     const facts = [
-      [m.target, "device"], [m.num_warps, "warps"], [m.num_stages, "stages"],
+      [m.target, "device"], [m.num_warps, `warps${asked}`], [m.num_stages, "stages"],
       [m.shared?.toLocaleString("en") ?? "–", "bytes of shared memory"],
       [m.conversions.count, m.conversions.count === 1 ? "layout conversion" : "layout conversions"],
       [m.accesses.count, m.accesses.count === 1 ? "access to global memory" : "accesses to global memory"],

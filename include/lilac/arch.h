@@ -94,6 +94,7 @@ typedef struct lilac_target {
     bool launch_maps;    /* the launcher makes tensor maps as kernels ask for them */
     bool split_sums;     /* with launch_maps: and may launch several blocks for one program, which
                             divide the iterations of a sum of products (split_sums) */
+    bool keep_warps;     /* num_warps warps even where another number is faster (choose_warps) */
 } lilac_target;
 
 LILAC_END

@@ -90,7 +90,9 @@ typedef struct lilac_compilation {
     lilac_text ptx;
     uint32_t pass_count;                            /* passes that ran, including one that failed */
     lilac_pass_statistics passes[LILAC_MAX_PASSES]; /* the first ones, if more ran */
-    lilac_target target; /* completed when the source is read; before, as given */
+    lilac_target target;       /* completed when the source is read; before, as given */
+    uint32_t asked_warps;      /* the target's warps before the pass choose_warps */
+    lilac_reason warps_reason; /* if that chose another number: why */
     uint32_t malformed; /* a source with the program after a pass that left it malformed; 0: none */
 } lilac_compilation;
 

@@ -262,6 +262,8 @@ LILAC_API void lilac_explain_add_text(lilac_explanation *explanation, uint32_t i
 /* The file whose lines are shown: that of the kernel's operations, if its contents are known;
  * otherwise 0, the text that was compiled. */
 LILAC_API uint32_t lilac_explain_main_file(const lilac_explanation *explanation);
+/* The number of warps that layouts of the kernel's tensors are for. */
+LILAC_API uint32_t lilac_explain_warps(const lilac_explanation *explanation);
 
 /* ---- output ------------------------------------------------------------------------------ */
 

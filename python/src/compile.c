@@ -24,7 +24,8 @@ enum {
     TILE_IR = 32, /* the text of `lilac compile --emit tile` in place of TTGIR */
     LAUNCH_MAPS = 64,
     SPLIT_SUMS = 128,
-    ALL_FLAGS = 255
+    KEEP_WARPS = 256,
+    ALL_FLAGS = 511
 };
 
 typedef struct job {
@@ -82,6 +83,7 @@ bool read_options(lilac_options *options, const char *target, const unsigned lau
     options->keep_subnormals = (flags & KEEP_SUBNORMALS) != 0;
     options->target.launch_maps = (flags & LAUNCH_MAPS) != 0;
     options->target.split_sums = (flags & SPLIT_SUMS) != 0;
+    options->target.keep_warps = (flags & KEEP_WARPS) != 0;
     options->target.arch = target != NULL ? lilac_arch_find(target) : NULL;
     options->target.num_warps = launch[0];
     options->target.num_ctas = launch[1];

@@ -40,7 +40,10 @@ static bool explain_change(job *work, uint32_t source, lilac_explanation *base) 
                                         .line = work->line,
                                         .layout = work->layout};
     lilac_target *target = &options.compile.target;
-    target->num_warps = work->launch[0] != 0 ? work->launch[0] : target->num_warps;
+    if (work->launch[0] != 0 || work->line != 0) {
+        target->num_warps = work->launch[0] != 0 ? work->launch[0] : lilac_explain_warps(base);
+        target->keep_warps = true;
+    }
     target->num_ctas = work->launch[1] != 0 ? work->launch[1] : target->num_ctas;
     target->num_stages = work->launch[2] != 0 ? work->launch[2] : target->num_stages;
     options.compile.forced = &forced;

@@ -293,8 +293,11 @@ static void put_accesses(lilac_text *out, const lilac_context *context,
     lilac_arena_destroy(arena);
 }
 
-static void put_kernel(lilac_text *out, const lilac_context *context, lilac_tile_function *function,
-                       const lilac_simt_kernel *kernel, const lilac_target *target) {
+static void put_kernel(lilac_text *out, const lilac_compilation *compilation,
+                       lilac_tile_function *function) {
+    const lilac_context *context = compilation->context;
+    const lilac_target *target = &compilation->target;
+    const lilac_simt_kernel *kernel = find_kernel(compilation->simt, function->name);
     lilac_text name;
     lilac_text_init(&name);
     lilac_ptx_kernel_name(&name, function->name);
@@ -309,14 +312,15 @@ static void put_kernel(lilac_text *out, const lilac_context *context, lilac_tile
         lilac_text_puts(out, ", \"shared\": null");
     }
     const uint32_t scratch = kernel != NULL ? kernel->scratch_bytes : 0;
-    lilac_text_printf(out,
-                      ", \"num_warps\": %u, \"num_ctas\": %u, \"num_stages\": %u"
-                      ", \"warp_size\": %u, \"cluster_dims\": [%u, 1, 1], \"tmem_size\": 0"
-                      ", \"global_scratch_size\": %u, \"global_scratch_align\": %u"
-                      ", \"profile_scratch_size\": 0, \"profile_scratch_align\": 1",
-                      kernel != NULL ? kernel->num_warps : target->num_warps, target->num_ctas,
-                      target->num_stages, target->arch->warp_size, target->num_ctas, scratch,
-                      scratch > 0 ? 128u : 1u);
+    lilac_text_printf(
+        out,
+        ", \"num_warps\": %u, \"asked_warps\": %u, \"num_ctas\": %u, \"num_stages\": %u"
+        ", \"warp_size\": %u, \"cluster_dims\": [%u, 1, 1], \"tmem_size\": 0"
+        ", \"global_scratch_size\": %u, \"global_scratch_align\": %u"
+        ", \"profile_scratch_size\": 0, \"profile_scratch_align\": 1",
+        kernel != NULL ? kernel->num_warps : target->num_warps, compilation->asked_warps,
+        target->num_ctas, target->num_stages, target->arch->warp_size, target->num_ctas, scratch,
+        scratch > 0 ? 128u : 1u);
     put_maps(out, function);
     put_launch_maps(out, function);
     put_parameters(out, function);
@@ -350,8 +354,7 @@ void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilatio
     lilac_tile_function *function = next_kernel(compilation->tile->functions);
     lilac_text_char(out, '{');
     if (function != NULL) {
-        put_kernel(out, compilation->context, function,
-                   find_kernel(compilation->simt, function->name), &compilation->target);
+        put_kernel(out, compilation, function);
         lilac_text_puts(out, ", ");
         function = next_kernel(function->next);
     }
@@ -359,8 +362,7 @@ void lilac_compilation_json(lilac_text *out, const lilac_compilation *compilatio
         lilac_text_puts(out, "\"more_kernels\": [");
         for (const char *separator = "{"; function != NULL; separator = ", {") {
             lilac_text_puts(out, separator);
-            put_kernel(out, compilation->context, function,
-                       find_kernel(compilation->simt, function->name), &compilation->target);
+            put_kernel(out, compilation, function);
             lilac_text_char(out, '}');
             function = next_kernel(function->next);
         }

@@ -88,7 +88,7 @@ static bool read_simt_source(pipeline *run) {
         return false;
     }
     result->target.arch = arch;
-    result->target.num_warps = kernel->num_warps;
+    result->target.num_warps = result->asked_warps = kernel->num_warps;
     result->target.num_ctas = kernel->num_ctas;
     return true;
 }
@@ -113,11 +113,14 @@ static bool read_source(pipeline *run) {
     run->changed = true;
     run->result->tile = lilac_tile_read(run->result->context, run->source);
     run->partitions = run->result->tile != NULL && lilac_tile_has_partitions(run->result->tile);
-    return run->result->tile != NULL &&
-           (run->options->kernel == NULL ||
-            lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) &&
-           lilac_target_take(&run->result->target, run->result->tile, run->source) &&
-           lilac_assume_divisors(run->result->tile, run->source, run->options) &&
+    if (run->result->tile == NULL ||
+        (run->options->kernel != NULL &&
+         !lilac_kernel_select(run->result->tile, run->source, run->options->kernel)) ||
+        !lilac_target_take(&run->result->target, run->result->tile, run->source)) {
+        return false;
+    }
+    run->result->asked_warps = run->result->target.num_warps;
+    return lilac_assume_divisors(run->result->tile, run->source, run->options) &&
            ask_schedules(run) &&
            lilac_force_layouts(run->result->tile, run->source, run->options, &run->result->target);
 }
@@ -127,6 +130,16 @@ static bool verify_source(pipeline *run) {
         return lilac_simt_verify(run->result->simt);
     }
     return lilac_tile_verify(run->result->tile, false);
+}
+
+static bool choose_warps(pipeline *run) {
+    lilac_target *target = &run->result->target;
+    if (!run->partitions) {
+        target->num_warps =
+            lilac_engine_choose_warps(run->result->tile, target, &run->result->warps_reason);
+    }
+    run->changed = target->num_warps != run->result->asked_warps;
+    return true;
 }
 
 static bool check_schedules(pipeline *run) {
@@ -172,6 +185,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "inline",                    NULL,          lilac_engine_inline,                    NULL},
     {LILAC_STAGE_TILE,   "decompose_dots",            NULL,          lilac_engine_decompose_dots,            NULL},
     {LILAC_STAGE_TILE,   "describe_loads",            NULL,          lilac_engine_describe_loads,            NULL},
+    {LILAC_STAGE_TILE,   "choose_warps",              choose_warps,  NULL,                                   NULL},
     {LILAC_STAGE_TILE,   "resize_tiles",              NULL,          lilac_engine_resize_tiles,              NULL},
     {LILAC_STAGE_TILE,   "split_sums",                NULL,          lilac_engine_split_sums,                NULL},
     {LILAC_STAGE_TILE,   "expand_descriptors",        NULL,          lilac_engine_expand_descriptors,        NULL},
@@ -454,8 +468,8 @@ void lilac_options_init(lilac_options *options) {
 /* Requires that the program has the IR that the pass works on. */
 static bool check_order(const pass_row *pass, const pipeline *run) {
     const bool simt = run->result->simt != NULL, tile = !simt && run->result->tile != NULL;
-    const bool tile_pass =
-        pass->tile != NULL || pass->step == lower_tile || pass->step == check_schedules;
+    const bool tile_pass = pass->tile != NULL || pass->step == choose_warps ||
+                           pass->step == lower_tile || pass->step == check_schedules;
     const bool valid = pass->step == read_source     ? !simt && !tile
                        : pass->step == verify_source ? simt || tile
                        : tile_pass                   ? tile

@@ -73,7 +73,8 @@ static lilac_tile_module *read_kernel(lilac_context *context, const char *text) 
 }
 
 static lilac_tile_module *asserted(lilac_context *context, const char *text) {
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
+    const lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     lilac_tile_module *module = read_kernel(context, text);
     bool changed = false;
     assert_true(lilac_engine_assert_divisors(module, &target, &changed) && changed);
@@ -154,7 +155,8 @@ static void find_rest(void *data, lilac_tile_op *op) {
 }
 
 static int64_t contiguity_of_rows(lilac_tile_module *module) {
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
+    const lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     bool changed;
     assert_true(lilac_engine_simplify(module, &target, &changed));
     lilac_arena *arena = lilac_arena_create();

@@ -678,7 +678,8 @@ static void refusals(void **state) {
     program_clear(&p);
 
     program_body(&p, "", 4);
-    p.target = (lilac_target){lilac_arch_find("sm_80"), 4, 2, 3, false, false};
+    p.target = (lilac_target){
+        .arch = lilac_arch_find("sm_80"), .num_warps = 4, .num_ctas = 2, .num_stages = 3};
     assert_false(lilac_engine_assign_layouts(p.module, &p.target, &changed));
     expect_error(&p, "unsupported-clusters", "sm_80 has no clusters");
     program_clear(&p);

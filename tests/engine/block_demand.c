@@ -149,7 +149,10 @@ static outcome run(const shape *s) {
     lilac_context *context = lilac_context_create();
     const uint32_t source = lilac_source_add(context, "demand", text.bytes, text.length);
     lilac_tile_module *module = lilac_tile_read(context, source);
-    const lilac_target target = {lilac_arch_find("sm_90a"), s->warps, 1, s->stages, false, false};
+    const lilac_target target = {.arch = lilac_arch_find("sm_90a"),
+                                 .num_warps = s->warps,
+                                 .num_ctas = 1,
+                                 .num_stages = s->stages};
     outcome o;
     bool changed;
     if (module == NULL || !lilac_tile_verify(module, false) ||

@@ -59,7 +59,7 @@ typedef struct tally {
 
 static lilac_tile_module *decomposed(lilac_context *context, const char *text,
                                      const lilac_arch *arch, bool *changed) {
-    const lilac_target target = {arch, 4, 1, 1, false, false};
+    const lilac_target target = {.arch = arch, .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     lilac_tile_module *module =
         lilac_tile_read(context, lilac_source_add(context, "program.ttir", text, strlen(text)));
     if (module == NULL || !lilac_tile_verify(module, false) ||
@@ -310,7 +310,7 @@ static void types_without_numbers_are_refused(void **state) {
         "module {\ntt.func public @k(%a: tensor<16x32xi8>, %b: tensor<32x16xbf16>, %c: "
         "tensor<16x16xf32>) {\n%d = tt.dot_scaled %a, %b, %c lhs = e3m2 rhs = bf16 {fastMath = "
         "false} : tensor<16x32xi8> * tensor<32x16xbf16> -> tensor<16x16xf32>\ntt.return\n}\n}\n";
-    const lilac_target target = {device(0), 4, 1, 1, false, false};
+    const lilac_target target = {.arch = device(0), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module =
         lilac_tile_read(context, lilac_source_add(context, "e3m2.ttir", text, strlen(text)));

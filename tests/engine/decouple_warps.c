@@ -164,7 +164,10 @@ static void compile(compiled *made, const loop_case *c, const char *text, bool d
         lilac_engine_simplify,         lilac_engine_orient_dots,    lilac_engine_select_dots,
         lilac_engine_assign_layouts,   lilac_engine_pipeline_loops, lilac_engine_delay_products,
         lilac_engine_overlap_products, lilac_engine_decouple_warps, lilac_engine_split_reductions};
-    const lilac_target target = {lilac_arch_find("sm_90a"), c->warps, 1, c->stages, false, false};
+    const lilac_target target = {.arch = lilac_arch_find("sm_90a"),
+                                 .num_warps = c->warps,
+                                 .num_ctas = 1,
+                                 .num_stages = c->stages};
     memset(made, 0, sizeof *made);
     made->context = lilac_context_create();
     made->tile = lilac_tile_read(made->context,

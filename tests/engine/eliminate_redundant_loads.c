@@ -138,7 +138,8 @@ static void give(void *data, lilac_tile_op *op) {
 static void copies_everywhere(lilac_tile_module *module, const void *data) {
     bool changed;
     (void)data;
-    lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
+    lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     lilac_tile_walk(module->functions->body, give, module);
     assert_true(lilac_tile_verify(module, true));
     assert_true(lilac_engine_eliminate_redundant_loads(module, &target, &changed));

@@ -184,7 +184,8 @@ static void wavefronts_are_predicted(void **state) {
         simulate(&row_major, lilac_text_get(&plain));
         lilac_arena *arena = lilac_arena_create();
         lilac_memory_layout_report report;
-        const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
+        const lilac_target target = {
+            .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
         lilac_engine_memory_layouts(&report, arena, h.tile->functions, &target);
         assert_int_equal(report.count, 1);
         const lilac_memory_layout *layout = &report.layouts[0];

@@ -151,7 +151,8 @@ static bool is_exchanged(const dot_case *c) {
 }
 
 static void try_case(const dot_case *c, uint64_t seed, program_comparison *all) {
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
+    const lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     lilac_context *context = lilac_context_create();
     lilac_text text = {0};
     program p;
@@ -218,8 +219,10 @@ static void other_targets_keep_products(void **state) {
     lilac_text text = {0};
     put_case(&text, &c);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const lilac_target target = {
-            lilac_arch_find(cases[i].device), cases[i].warps, 1, 1, false, false};
+        const lilac_target target = {.arch = lilac_arch_find(cases[i].device),
+                                     .num_warps = cases[i].warps,
+                                     .num_ctas = 1,
+                                     .num_stages = 1};
         lilac_context *context = lilac_context_create();
         lilac_tile_module *module = lilac_tile_read(
             context, lilac_source_add(context, "dot.ttir", lilac_text_get(&text), text.length));

@@ -97,7 +97,10 @@ static void find_loop(void *data, lilac_tile_op *op) {
 static lilac_simt_module *compile(lilac_context *context, const loop_form *f, uint32_t stages,
                                   const mutation *mutate) {
     lilac_text text = {0}, mutated = {0};
-    const lilac_target target = {lilac_arch_find("sm_90a"), f->warps, 1, stages, false, false};
+    const lilac_target target = {.arch = lilac_arch_find("sm_90a"),
+                                 .num_warps = f->warps,
+                                 .num_ctas = 1,
+                                 .num_stages = stages};
     put_kernel(&text, f);
     lilac_tile_module *tile = lilac_tile_read(
         context, lilac_source_add(context, "k.ttir", lilac_text_get(&text), text.length));

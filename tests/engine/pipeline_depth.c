@@ -181,7 +181,10 @@ static rings run(const tile_case *c, void (*put)(lilac_text *out, const tile_cas
     lilac_context *context = lilac_context_create();
     const uint32_t source = lilac_source_add(context, "depth", text.bytes, text.length);
     lilac_tile_module *module = lilac_tile_read(context, source);
-    const lilac_target target = {lilac_arch_find("sm_90a"), c->warps, 1, c->stages, false, false};
+    const lilac_target target = {.arch = lilac_arch_find("sm_90a"),
+                                 .num_warps = c->warps,
+                                 .num_ctas = 1,
+                                 .num_stages = c->stages};
     rings found = {0, 0};
     bool changed;
     if (module == NULL || !lilac_tile_verify(module, false) ||

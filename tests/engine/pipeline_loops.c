@@ -341,8 +341,10 @@ static void run_pass(lilac_tile_module *module, const void *data) {
     pass_run *run = *(pass_run *const *)data;
     lilac_arch arch = *lilac_arch_find("sm_90a");
     arch.shared_bytes = run->shared_bytes != 0 ? run->shared_bytes : arch.shared_bytes;
-    const lilac_target target = {&arch, 4,    1, run->c->by_attribute ? 3 : run->c->stages,
-                                 false, false};
+    const lilac_target target = {.arch = &arch,
+                                 .num_warps = 4,
+                                 .num_ctas = 1,
+                                 .num_stages = run->c->by_attribute ? 3 : run->c->stages};
     assert_true(lilac_engine_pipeline_loops(module, &target, &run->changed));
     if (!lilac_tile_verify(module, true)) {
         print_diagnostics(module->context);

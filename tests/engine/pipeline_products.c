@@ -289,7 +289,10 @@ static void check_record(const pass_run *run) {
 
 static void run_pass(lilac_tile_module *module, const void *data) {
     pass_run *run = *(pass_run *const *)data;
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, run->c->stages, false, false};
+    const lilac_target target = {.arch = lilac_arch_find("sm_90a"),
+                                 .num_warps = 4,
+                                 .num_ctas = 1,
+                                 .num_stages = run->c->stages};
     if (run->c->asked != NULL) {
         ask(module, run->c);
     }

@@ -303,7 +303,10 @@ static void products_keep_pointers_of_copies(void **state) {
         lilac_tile_module *module = lilac_tile_read(
             context, lilac_source_add(context, "k", lilac_text_get(&text), text.length));
         assert_non_null(module);
-        const lilac_target target = {lilac_arch_find("sm_90a"), cases[i].warps, 1, 3, false, false};
+        const lilac_target target = {.arch = lilac_arch_find("sm_90a"),
+                                     .num_warps = cases[i].warps,
+                                     .num_ctas = 1,
+                                     .num_stages = 3};
         carried c = {0};
         bool changed = false;
         assert_true(lilac_engine_reduce_strength(module, &target, &changed));

@@ -181,7 +181,8 @@ static void count_products(void *data, lilac_tile_op *op) {
 
 /* What the passes change, one after another. */
 static void expect_changes(const loop_case *c, const char *text) {
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, c->stages, false, false};
+    const lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = c->stages};
     lilac_context *context = lilac_context_create();
     lilac_tile_module *module =
         lilac_tile_read(context, lilac_source_add(context, "loop.ttir", text, strlen(text)));

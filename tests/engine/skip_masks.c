@@ -285,12 +285,11 @@ static uint64_t execute(const loop_case *c, const char *text, bool skip, uint32_
     lilac_compilation made;
     lilac_options options;
     lilac_options_init(&options);
-    options.target = (lilac_target){lilac_arch_find(c->device != NULL ? c->device : "sm_90a"),
-                                    c->one_warp ? 1 : 4,
-                                    1,
-                                    2,
-                                    false,
-                                    false};
+    options.target =
+        (lilac_target){.arch = lilac_arch_find(c->device != NULL ? c->device : "sm_90a"),
+                       .num_warps = c->one_warp ? 1 : 4,
+                       .num_ctas = 1,
+                       .num_stages = 2};
     options.verify = true;
     options.skip = skip ? NULL : "skip_masks";
     options.stop_at = LILAC_STAGE_SIMT;

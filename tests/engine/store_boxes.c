@@ -101,7 +101,8 @@ static void remove_line(lilac_text *out, const char *text, const mutation *m) {
 
 static lilac_simt_module *compile(lilac_context *context, form f, const mutation *mutate) {
     lilac_text text = {0}, mutated = {0};
-    const lilac_target target = {lilac_arch_find("sm_90a"), WARPS, 1, 3, false, false};
+    const lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = WARPS, .num_ctas = 1, .num_stages = 3};
     put_kernel(&text, f);
     lilac_tile_module *tile = lilac_tile_read(
         context, lilac_source_add(context, "k.ttir", lilac_text_get(&text), text.length));

@@ -36,7 +36,7 @@ def check(lilac, ptxas, kernel):
         path, ptx = os.path.join(folder, "kernel.ttir"), os.path.join(folder, "kernel.ptx")
         with open(path, "w") as file:
             file.write(kernel.text())
-        options = ["--num-warps", str(kernel.warps), "--num-stages", "2", "--launch-maps"]
+        options = ["--num-warps", str(kernel.warps), "--keep-warps", "--num-stages", "2", "--launch-maps"]
         tile = command.run(lilac, "compile", path, *options, "--emit", "tile").stdout
         first = re.findall(r"ttng\.warp_group_dot .*? : (\S+<%dx%dx)" % (kernel.rows, kernel.d), tile)
         if not first or any(("tensor" in operand) != kernel.held for operand in first):

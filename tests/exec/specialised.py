@@ -167,8 +167,8 @@ def behind_the_pass(lilac, kernel, text, folder):
     file = os.path.join(folder, "source.ttir")
     with open(file, "w", encoding="utf-8") as out:
         out.write(text)
-    done = command.run(lilac, "compile", file, "--num-warps", kernel.warps, "--num-stages", kernel.stages, "--target",
-                       "sm_90a", "--emit", "ttgir")
+    done = command.run(lilac, "compile", file, "--num-warps", kernel.warps, "--keep-warps", "--num-stages",
+                       kernel.stages, "--target", "sm_90a", "--emit", "ttgir")
     return done.stdout if done.returncode == 0 else "failed\n" + done.stderr
 
 

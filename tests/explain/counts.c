@@ -151,9 +151,10 @@ static void check_program(tally *t, const program *p, const char *name) {
     lilac_context *context = lilac_context_create();
     lilac_explain_options options;
     lilac_explain_options_init(&options);
-    options.compile.target =
-        (lilac_target){lilac_arch_find("sm_90a"),      p->warps, p->blocks != 0 ? p->blocks : 1,
-                       p->stages != 0 ? p->stages : 1, false,    false};
+    options.compile.target = (lilac_target){.arch = lilac_arch_find("sm_90a"),
+                                            .num_warps = p->warps,
+                                            .num_ctas = p->blocks != 0 ? p->blocks : 1,
+                                            .num_stages = p->stages != 0 ? p->stages : 1};
     const char *text = lilac_text_get(&p->text);
     const uint32_t source = lilac_source_add(context, name, text, strlen(text));
     lilac_explanation *e = lilac_explain(context, source, &options);

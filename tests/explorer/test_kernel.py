@@ -148,10 +148,12 @@ def test_timeline_of_specialised_loops(browser, tmp_path):
 
 def test_other_options(product):
     field = product.locator(".kernel label:has-text('warps') select")
-    field.select_option("4")
-    assert "4 warps" in product.inner_text(".facts")
+    field.select_option("4")  # for a tile of 128 × 256
+    assert "8 warps in place of 4\n" in product.inner_text(".facts")
+    field.select_option("2")
+    assert "2 warps\n" in product.inner_text(".facts")
     field.select_option("8")
-    assert "8 warps" in product.inner_text(".facts")
+    assert "8 warps\n" in product.inner_text(".facts")
 
 
 def test_pasted_kernel(page):

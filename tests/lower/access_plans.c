@@ -164,7 +164,8 @@ static void counters(void **state) {
     for (uint32_t run = 0; run < runs; run++) {
         const lilac_arch *device = harness_device(run);
         const uint32_t warp_bits = random_warp_bits(&random, device, 3);
-        const lilac_target target = {device, 1U << warp_bits, 1, 1, false, false};
+        const lilac_target target = {
+            .arch = device, .num_warps = 1U << warp_bits, .num_ctas = 1, .num_stages = 1};
         const kernel k = random_kernel(&random, device, warp_bits);
         lilac_text text = {0};
         print_kernel(&text, &k);

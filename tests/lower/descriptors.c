@@ -442,7 +442,8 @@ static program_comparison expanded(const kernel *k) {
     const char *text = lilac_text_get(&k->p.text);
     const uint32_t source = lilac_source_add(context, "kernel.ttir", text, strlen(text));
     lilac_tile_module *module = lilac_tile_read(context, source);
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
+    const lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     bool changed = false;
     assert_non_null(module);
     assert_true(lilac_tile_verify(module, false));

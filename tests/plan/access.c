@@ -249,7 +249,10 @@ static void check_one(lilac_random *random, lilac_context *context, uint32_t rou
     own.facts.divisibility = own.divisibility;
     own.facts.stride = own.stride;
     own.facts.constancy = p.facts.constancy != NULL ? own.constancy : NULL;
-    const lilac_target target = {c.arch, 1U << c.warp_bits, 1U << c.block_bits, 1, false, false};
+    const lilac_target target = {.arch = c.arch,
+                                 .num_warps = 1U << c.warp_bits,
+                                 .num_ctas = 1U << c.block_bits,
+                                 .num_stages = 1};
     const lilac_plan_global_kind kind = (lilac_plan_global_kind)random_below(random, 4);
     const uint32_t idle = random_below(random, 2) == 0 ? LILAC_PLAN_IDLE_REPLICAS : 0;
     lilac_plan_global_init(&global, kind, p.bytes, 0, &own.facts, c.arch);
@@ -333,7 +336,8 @@ static lilac_plan_global_access in_example_layout(lilac_plan_global_kind kind,
                                                   uint32_t most) {
     static const uint64_t registers[] = {1, 2, 512}, lanes[] = {4, 8, 16, 32, 64},
                           warps[] = {128, 256};
-    const lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 1, false, false};
+    const lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     lilac_layout layout;
     lilac_plan_global global;
     lilac_plan_global_access plan;

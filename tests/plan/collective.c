@@ -7,7 +7,8 @@
 #include "support/test.h"
 
 static lilac_target target_of(uint32_t warps) {
-    return (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 1, false, false};
+    return (lilac_target){
+        .arch = lilac_arch_find("sm_90a"), .num_warps = warps, .num_ctas = 1, .num_stages = 1};
 }
 
 /* A tensor of 2^a × 2^b elements whose columns are units: bit i of the coordinate (dim0's bits

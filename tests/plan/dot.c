@@ -93,12 +93,11 @@ static void choose_problem(product *p, lilac_random *random, bool large) {
     const uint32_t type = random_below(random, TYPE_COUNT);
     const uint32_t rank = large ? 2 : 2 + (random_below(random, 6) == 0);
     lilac_plan_dot_problem *q = &p->problem;
-    p->target = (lilac_target){lilac_arch_find(devices[large ? 2 : random_below(random, 5)]),
-                               1U << ((large ? 2 : 0) + random_below(random, large ? 2 : 4)),
-                               1,
-                               1,
-                               false,
-                               false};
+    p->target =
+        (lilac_target){.arch = lilac_arch_find(devices[large ? 2 : random_below(random, 5)]),
+                       .num_warps = 1U << ((large ? 2 : 0) + random_below(random, large ? 2 : 4)),
+                       .num_ctas = 1,
+                       .num_stages = 1};
     do {
         *q = (lilac_plan_dot_problem){
             .rank = rank,
@@ -674,8 +673,10 @@ static void shapes_of_wgmma(void **state) {
         const lilac_plan_dot_problem problem = {cases[i].rank, 0,          cases[i].m,
                                                 cases[i].n,    cases[i].k, types[t].a,
                                                 types[t].b,    types[t].d, {0}};
-        const lilac_target target = {
-            lilac_arch_find(cases[i].device), cases[i].warps, 1, 1, false, false};
+        const lilac_target target = {.arch = lilac_arch_find(cases[i].device),
+                                     .num_warps = cases[i].warps,
+                                     .num_ctas = 1,
+                                     .num_stages = 1};
         lilac_matrix_shape shape;
         const bool found = lilac_plan_dot_choose_wgmma(&shape, &problem, &target);
         if (found != (cases[i].columns != 0) || (found && shape.n != cases[i].columns)) {
@@ -726,7 +727,8 @@ static bool open_case(memory_case *c, uint32_t type, uint32_t m, uint32_t n, uin
     c->operand = operand;
     c->p.problem =
         (lilac_plan_dot_problem){2, 0, m, n, k, types[type].a, types[type].b, types[type].d, {0}};
-    c->p.target = (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 1, false, false};
+    c->p.target = (lilac_target){
+        .arch = lilac_arch_find("sm_90a"), .num_warps = warps, .num_ctas = 1, .num_stages = 1};
     c->p.unit = LILAC_PLAN_DOT_WGMMA;
     c->p.a_in_memory = true;
     c->element_bytes = lilac_matrix_type_bits(types[type].a) / 8;

@@ -122,7 +122,8 @@ static void exact_sums(void **state) {
     lilac_compilation made;
     lilac_options options;
     lilac_options_init(&options);
-    options.target = (lilac_target){lilac_arch_find("sm_90a"), 4, 1, 2, false, false};
+    options.target = (lilac_target){
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 2};
     options.verify = true;
     options.stop_at = LILAC_STAGE_SIMT;
     if (!lilac_compile(&made, context, lilac_source_add(context, "k.ttgir", text, strlen(text)),

@@ -89,7 +89,8 @@ static void try_program(uint64_t seed, totals *t) {
     run_all(module, arguments, before, finished);
     t->before += operations(module);
 
-    lilac_target target = {lilac_arch_find("sm_90a"), 4, 1, 3, false, false};
+    lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 3};
     assert_true(lilac_engine_simplify(module, &target, &changed));
     if (!lilac_tile_verify(module, false)) {
         fail_msg("does not verify: %s\n%s", lilac_diagnostics(context)->message,

@@ -179,7 +179,8 @@ static inline void check_counter(const char *what, uint64_t expected, uint64_t c
 /* To be called after one block ran the kernel once. Returns the features of the plan. */
 static inline uint32_t check_collective(const harness *h, const lilac_arch *device,
                                         uint32_t warps) {
-    const lilac_target target = {device, warps, 1, 1, false, false};
+    const lilac_target target = {
+        .arch = device, .num_warps = warps, .num_ctas = 1, .num_stages = 1};
     const lilac_sim_counters *counted = &h->counters;
     expected_counts expected = {.bytes = 0};
     lilac_tile_op *op = NULL;

@@ -379,9 +379,10 @@ static bool compile(lilac_compilation *made, lilac_context *context, const progr
                     const char *text) {
     lilac_options options;
     lilac_options_init(&options);
-    options.target = (lilac_target){
-        device_of(p), p->warps, p->blocks != 0 ? p->blocks : 1, p->stages != 0 ? p->stages : 1,
-        false,        false};
+    options.target = (lilac_target){.arch = device_of(p),
+                                    .num_warps = p->warps,
+                                    .num_ctas = p->blocks != 0 ? p->blocks : 1,
+                                    .num_stages = p->stages != 0 ? p->stages : 1};
     options.verify = true;
     uint32_t source = lilac_source_add(context, "program.ttir", text, strlen(text));
     options.stop_at =

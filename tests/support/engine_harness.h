@@ -16,7 +16,8 @@ typedef struct program {
 static inline void program_read(program *p, const char *name, const char *text, size_t length,
                                 uint32_t warps) {
     p->context = lilac_context_create();
-    p->target = (lilac_target){lilac_arch_find("sm_90a"), warps, 1, 3, false, false};
+    p->target = (lilac_target){
+        .arch = lilac_arch_find("sm_90a"), .num_warps = warps, .num_ctas = 1, .num_stages = 3};
     p->module = lilac_tile_read(p->context, lilac_source_add(p->context, name, text, length));
 }
 

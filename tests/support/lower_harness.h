@@ -66,8 +66,10 @@ static inline bool harness_try_edited(harness *h, const char *ttir, uint32_t war
                                       const char *device, harness_edit edit, const void *data) {
     memset(h, 0, sizeof *h);
     h->context = lilac_context_create();
-    lilac_target target = {
-        lilac_arch_find(device != NULL ? device : "sm_90a"), warps, 1, 1, false, false};
+    lilac_target target = {.arch = lilac_arch_find(device != NULL ? device : "sm_90a"),
+                           .num_warps = warps,
+                           .num_ctas = 1,
+                           .num_stages = 1};
     assert_non_null(target.arch);
     target.arch = harness_arch != NULL ? harness_arch : target.arch;
     uint32_t source = lilac_source_add(h->context, "test.ttir", ttir, strlen(ttir));

@@ -57,3 +57,21 @@ def test_the_kernel_that_the_launcher_starts(pitch, mapped):
         pytest.skip("no kernel with tensor maps was assembled")
     facts = lilac.triton.explain(kernel, grid=3, arguments={"m": 384, "n": 64, "k": 1024, "pitch": pitch}).json
     assert facts["launch_maps"] == mapped
+
+
+@pytest.mark.parametrize("asked, columns, warps", [(4, 256, 8), (8, 64, 4), (4, 64, 4)])
+def test_warps_that_the_compiler_chooses(asked, columns, warps):
+    def compiled(**options):
+        return product.warmup(Pointer("fp16"), Pointer("fp16"), Pointer("fp32"), 384, columns, 1024, 1024, BM=128,
+                              BN=columns, BK=64, grid=(3,), num_warps=asked, **options)
+
+    with lilac.triton.enabled():
+        kernel, limited = compiled(), compiled(maxnreg=168)
+    facts = lilac.triton.explain(kernel).json
+    assert (kernel.metadata.num_warps, facts["num_warps"], facts["asked_warps"]) == (warps, warps, asked)
+    assert (facts["warps_reason"] is None) == (warps == asked)
+    assert f".reqntid {32 * warps}" in kernel.asm["ptx"]
+    assert lilac.triton.explain(limited).json["num_warps"] == limited.metadata.num_warps == asked
+    with lilac.triton.enabled(choose_warps=False):
+        kept = compiled()
+    assert lilac.triton.explain(kept).json["num_warps"] == kept.metadata.num_warps == asked

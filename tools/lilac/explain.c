@@ -126,6 +126,8 @@ static bool read_layout(changed_options *to, const char *text, const lilac_expla
                                        .layout = end + 8};
     to->options.compile.forced = &to->forced;
     to->options.compile.forced_count = 1;
+    to->options.compile.target.num_warps = lilac_explain_warps(base);
+    to->options.compile.target.keep_warps = true;
     return true;
 }
 
@@ -170,6 +172,7 @@ static int read_change(const subcommand *command, changed_options *to, const cha
             return usage_error(command, "--what-if %s: expected a number, as %s=8", text, names[i]);
         }
         *fields[i] = (uint32_t)value;
+        target->keep_warps |= fields[i] == &target->num_warps;
         return -1;
     }
     return read_layout(to, text, base) || read_divisors(to, text)

@@ -332,7 +332,8 @@ int target_options_apply(const subcommand *command, const target_options *target
                                      .num_ctas = ctas ? target->num_ctas : 0,
                                      .num_stages = target->num_stages,
                                      .launch_maps = target->launch_maps,
-                                     .split_sums = target->split_sums};
+                                     .split_sums = target->split_sums,
+                                     .keep_warps = target->keep_warps};
     options->schedules = target->schedules.list;
     options->schedule_count = target->schedules.count;
     return -1;

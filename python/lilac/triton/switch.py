@@ -29,6 +29,7 @@ VARIABLE = "LILAC_TRITON"
 KNOWN = ((3, 4), (3, 9))  # the oldest and the newest minor version of Triton that this works with
 MAPS_VARIABLE = "LILAC_TRITON_LAUNCH_MAPS"
 SPLIT_VARIABLE = "LILAC_TRITON_SPLIT_SUMS"
+WARPS_VARIABLE = "LILAC_TRITON_CHOOSE_WARPS"
 TAG_VARIABLE = "TORCH_COMPILE_CACHE_KEY_TAG"
 
 
@@ -60,12 +61,13 @@ class Settings:
     refusal: Callable[..., CompilationError]
     launch_maps: bool = True  # kernels may have tensor maps that the launcher makes
     split_sums: bool = True  # and the launcher may divide their sums of products among blocks
+    choose_warps: bool = True  # kernels may have other numbers of warps than they ask for
 
     @functools.cached_property
     def key(self) -> str:
         """Part of every key of a cache."""
         key = build_key() + ("-or-triton" if self.fallback else "") + ("" if self.launch_maps else "-no-maps") \
-            + ("" if self.split_sums else "-whole-sums")
+            + ("" if self.split_sums else "-whole-sums") + ("" if self.choose_warps else "-asked-warps")
         return f"{key}-{_file_key(self.ptxas)}" if self.ptxas else key
 
 
@@ -110,7 +112,8 @@ _active: Optional[Settings] = None
 _undo: list[Callable[[], Any]] = []
 
 
-_SWITCHES = {MAPS_VARIABLE: "launch_maps", SPLIT_VARIABLE: "split_sums"}  # fields, which "0" switches off
+_SWITCHES = {MAPS_VARIABLE: "launch_maps", SPLIT_VARIABLE: "split_sums",
+             WARPS_VARIABLE: "choose_warps"}  # fields, which "0" switches off
 _user: dict[str, Optional[str]] = {}  # those variables that lilac has set, as they were before
 
 
@@ -119,7 +122,8 @@ def _asked(variable: str) -> bool:
     return (_user[variable] if variable in _user else os.environ.get(variable)) != "0"
 
 
-def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums: bool = True) -> None:
+def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums: bool = True,
+           choose_warps: bool = True) -> None:
     """From now on Triton compiles through lilac, in this process and in those that it starts.
 
     What lilac refuses raises `lilac.CompilationError`; with `fallback="triton"` such kernels are
@@ -127,13 +131,15 @@ def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums:
     LILAC_TRITON_LAUNCH_MAPS=0 in the environment, no kernel has tensor maps that the launcher makes. The
     launcher of such a kernel may start several blocks for each program, which divide the iterations of a sum of
     products; its order depends on the grid then. With `split_sums=False`, or LILAC_TRITON_SPLIT_SUMS=0, it does
-    not."""
+    not. A kernel with matrix products that asks for four or eight warps has the one of these numbers that is
+    faster; with `choose_warps=False`, or LILAC_TRITON_CHOOSE_WARPS=0, it has as many as it asks for."""
     if fallback not in (None, "triton"):
         raise ValueError(f'fallback is None or "triton", not {fallback!r}')
     with _lock:
         settings = Settings(fallback == "triton", os.environ.get("LILAC_PTXAS") or None, _version() >= (3, 5),
                             _refusal_class(), bool(launch_maps) and _asked(MAPS_VARIABLE),
-                            bool(split_sums) and _asked(SPLIT_VARIABLE))
+                            bool(split_sums) and _asked(SPLIT_VARIABLE),
+                            bool(choose_warps) and _asked(WARPS_VARIABLE))
         _switch_to(settings)
 
 
@@ -149,10 +155,10 @@ def is_enabled() -> bool:
 
 @contextlib.contextmanager
 def enabled(fallback: Optional[str] = None, launch_maps: bool = True,
-            split_sums: bool = True) -> Iterator[None]:
+            split_sums: bool = True, choose_warps: bool = True) -> Iterator[None]:
     """`enable` for a block; then as it was before."""
     before = _active
-    enable(fallback, launch_maps, split_sums)
+    enable(fallback, launch_maps, split_sums, choose_warps)
     try:
         yield
     finally:

@@ -9,7 +9,11 @@
  * pointers, indices and masks, which an assembler computes again where they are used; constants
  * and splats; broadcasts and other shape operations, which are names of their operand; loads
  * that become copies to shared memory. A value from outside a loop that the loop uses is live in
- * the whole loop. Both branches of scf.if count as live at the same time. */
+ * the whole loop. Both branches of scf.if count as live at the same time.
+ *
+ * Before tensors have layouts, the words are counted at products, at operations with regions, such as
+ * reductions and loops, and at the end of blocks only: what elementwise operations between those compute
+ * from each other need not be there for all elements at a time. */
 #include "products/block_demand.h"
 
 #include <lilac/tile_loops.h>
@@ -17,6 +21,7 @@
 typedef struct liveness {
     const lilac_tile_op *loop; /* in which the most words are searched */
     bool *live;                /* by value id */
+    uint32_t threads;          /* of a block, where tensors have no layouts yet; else 0 */
     uint32_t words, most;
     bool inside; /* the walk is in the loop */
 } liveness;
@@ -68,10 +73,23 @@ static const lilac_tile_value *source_of(const lilac_tile_value *value) {
     return value;
 }
 
+static bool becomes_copy(const lilac_tile_value *value);
+
+static bool is_load(const lilac_tile_op *op) {
+    return op->code == LILAC_TILE_OP_TT_LOAD || op->code == LILAC_TILE_OP_TT_DESCRIPTOR_LOAD;
+}
+
+/* Before operands have layouts: is the value one of this product, or of others in transposed form? */
+static bool is_operand(const lilac_tile_value *value, const lilac_tile_op *user) {
+    return value->type->layout == NULL &&
+           (user->code == LILAC_TILE_OP_TT_DOT ||
+            (user->code == LILAC_TILE_OP_TT_TRANS && becomes_copy(user->results)));
+}
+
 static bool becomes_copy(const lilac_tile_value *value) {
     for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
         if (use->op->code != LILAC_TILE_OP_TTG_LOCAL_ALLOC &&
-            use->op->code != LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+            use->op->code != LILAC_TILE_OP_TTG_CONVERT_LAYOUT && !is_operand(value, use->op)) {
             return false;
         }
     }
@@ -100,8 +118,7 @@ static bool is_data(const lilac_tile_value *value) {
             }
         }
     }
-    return lilac_scalar_is_float(element->scalar) || is_product(op) ||
-           (op != NULL && op->code == LILAC_TILE_OP_TT_LOAD);
+    return lilac_scalar_is_float(element->scalar) || is_product(op) || (op != NULL && is_load(op));
 }
 
 static bool is_counted(const lilac_tile_value *value) {
@@ -111,22 +128,37 @@ static bool is_counted(const lilac_tile_value *value) {
     }
     return op == NULL ||
            (op->code != LILAC_TILE_OP_ARITH_CONSTANT && op->code != LILAC_TILE_OP_TT_SPLAT &&
-            !(op->code == LILAC_TILE_OP_TT_LOAD && becomes_copy(value)));
+            !(is_load(op) && becomes_copy(value)));
+}
+
+static uint32_t words_of(const liveness *l, const lilac_tile_type *type) {
+    if (l->threads == 0) {
+        return lilac_engine_words(type);
+    }
+    const uint64_t bits =
+        (uint64_t)lilac_tile_element_count(type) * lilac_tile_element_bits(type) / l->threads;
+    return (uint32_t)((bits + 31) / 32);
+}
+
+static void count(liveness *l) {
+    l->most = max_u32(l->most, l->inside ? l->words : 0);
 }
 
 static void begin(liveness *l, const lilac_tile_value *value) {
     value = source_of(value);
     if (is_counted(value) && !l->live[value->id]) {
         l->live[value->id] = true;
-        l->words += lilac_engine_words(value->type);
-        l->most = max_u32(l->most, l->inside ? l->words : 0);
+        l->words += words_of(l, value->type);
+        if (l->threads == 0) {
+            count(l);
+        }
     }
 }
 
 static void end(liveness *l, const lilac_tile_value *value) {
     if (l->live[value->id]) {
         l->live[value->id] = false;
-        l->words -= lilac_engine_words(value->type);
+        l->words -= words_of(l, value->type);
     }
 }
 
@@ -148,6 +180,11 @@ static void begin_outer(void *data, lilac_tile_op *op) {
 static void walk(liveness *l, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->last; op != NULL; op = op->previous) {
+            const bool whole =
+                l->threads > 0 && (is_product(op) || op->region_count > 0 || op->next == NULL);
+            if (whole) {
+                count(l);
+            }
             for (uint32_t i = 0; i < op->result_count; i++) {
                 end(l, &op->results[i]);
             }
@@ -163,6 +200,9 @@ static void walk(liveness *l, const lilac_tile_region *region) {
             for (uint32_t i = 0; i < op->operand_count; i++) {
                 begin(l, op->operands[i].value);
             }
+            if (whole) {
+                count(l);
+            }
         }
         for (uint32_t i = 0; i < block->argument_count; i++) {
             end(l, block->arguments[i]);
@@ -170,12 +210,24 @@ static void walk(liveness *l, const lilac_tile_region *region) {
     }
 }
 
-uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lilac_tile_op *loop) {
+static uint32_t most_words(const lilac_tile_function *function, const lilac_tile_op *loop,
+                           uint32_t threads) {
     lilac_arena *arena = lilac_arena_create();
-    liveness l = {.loop = loop, .live = lilac_arena_array(arena, bool, function->value_count + 1)};
+    liveness l = {.loop = loop,
+                  .threads = threads,
+                  .live = lilac_arena_array(arena, bool, function->value_count + 1)};
     walk(&l, function->body);
     lilac_arena_destroy(arena);
     return l.most;
+}
+
+uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lilac_tile_op *loop) {
+    return most_words(function, loop, 0);
+}
+
+uint32_t lilac_engine_live_words_of(const lilac_tile_function *function, const lilac_tile_op *loop,
+                                    uint32_t threads) {
+    return most_words(function, loop, threads);
 }
 
 /* ---- shared memory --------------------------------------------------------------------------- */

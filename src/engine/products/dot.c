@@ -44,8 +44,6 @@ static lilac_scalar scalar_of(const lilac_tile_type *type) {
     return type->kind == LILAC_TILE_MEMDESC ? type->scalar : lilac_tile_element(type)->scalar;
 }
 
-static bool is_chained(const lilac_tile_op *op);
-
 /* Divides the problem among the blocks of a cluster: as the layout of the result does, if it has one. */
 static bool divide(lilac_plan_dot_problem *problem, const lilac_tile_op *op,
                    const lilac_target *target, lilac_reason *why) {
@@ -55,7 +53,7 @@ static bool divide(lilac_plan_dot_problem *problem, const lilac_tile_op *op,
         return true;
     }
     if (layout == NULL) {
-        lilac_plan_dot_divide(problem, target, is_chained(op));
+        lilac_plan_dot_divide(problem, target, lilac_dot_is_chained(op));
         return true;
     }
     if (!lilac_plan_columns_init(&columns, layout, target, why)) {
@@ -157,7 +155,7 @@ static bool goes_to_dot(chain_search *search, const lilac_tile_value *value) {
     return false;
 }
 
-static bool is_chained(const lilac_tile_op *op) {
+bool lilac_dot_is_chained(const lilac_tile_op *op) {
     chain_search from = {.count = 0}, to = {.count = 0};
     return comes_from_dot(&from, op->operands[0].value) ||
            comes_from_dot(&from, op->operands[1].value) || goes_to_dot(&to, &op->results[0]);
@@ -259,7 +257,7 @@ uint32_t lilac_dot_candidates(assignment *a, const lilac_tile_op *op, const uint
         return 0;
     }
     const lilac_plan_dot_unit unit = choose(&shape, &problem, op, a->target);
-    lilac_plan_dot_wishes wishes = {.chained = is_chained(op)};
+    lilac_plan_dot_wishes wishes = {.chained = lilac_dot_is_chained(op)};
     if (!lilac_plan_dot_result_layout(&layout, &problem, unit, &shape, a->target, wishes, &why)) {
         return 0;
     }

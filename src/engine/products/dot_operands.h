@@ -21,6 +21,9 @@ bool lilac_dot_is_loaded(const lilac_tile_value *value);
 /* Are the elements of such a tensor contiguous in memory along dimension 0 or 1? */
 bool lilac_dot_is_contiguous(const lilac_axis_analysis *axis, const lilac_tile_value *value,
                              uint32_t dim);
+/* Is an operand computed from another product's result, or the result another one's operand? The sum
+ * that a loop carries does not count (dot.c). */
+bool lilac_dot_is_chained(const lilac_tile_op *op);
 /* The layout of operand 0 or 1 in registers for a layout of the result; NULL: there is none (dot.c). */
 const lilac_layout *lilac_dot_operand_layout(lilac_tile_module *module, const lilac_target *target,
                                              const lilac_tile_op *op, uint32_t operand,

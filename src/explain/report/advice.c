@@ -76,6 +76,7 @@ static void try_numbers(advice_list *list, const char *name, uint32_t first, uin
             continue;
         }
         *field = n;
+        target->keep_warps |= warps;
         (void)snprintf(change, sizeof change, "%s=%u", name, n);
         try_variant(list, &options, change);
     }

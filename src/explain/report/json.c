@@ -250,7 +250,13 @@ void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
     explain_json_string(out, target->arch->name);
     lilac_text_printf(out, ", \"num_warps\": %u, \"num_ctas\": %u, \"num_stages\": %u, ",
                       target->num_warps, target->num_ctas, target->num_stages);
-    lilac_text_printf(out, "\"launch_maps\": %s, ", e->map_count > 0 ? "true" : "false");
+    lilac_text_printf(out, "\"asked_warps\": %u, \"warps_reason\": ", e->compilation.asked_warps);
+    if (target->num_warps != e->compilation.asked_warps) {
+        explain_json_string(out, e->compilation.warps_reason.text);
+    } else {
+        lilac_text_puts(out, "null");
+    }
+    lilac_text_printf(out, ", \"launch_maps\": %s, ", e->map_count > 0 ? "true" : "false");
     put_files(out, e);
     explain_json_operations(out, e);
     put_loops(out, e);

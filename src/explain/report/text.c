@@ -14,6 +14,10 @@ enum { MARGIN = 5 };
 
 /* ---- what is on a line --------------------------------------------------------------------- */
 
+uint32_t lilac_explain_warps(const lilac_explanation *e) {
+    return e->compilation.target.num_warps;
+}
+
 uint32_t lilac_explain_main_file(const lilac_explanation *e) {
     lilac_name name;
     uint32_t line, column, votes[8] = {0}, best = 0;
@@ -260,6 +264,10 @@ static void put_title(lilac_text *out, const lilac_explanation *e, uint32_t file
     const lilac_target *t = &e->compilation.target;
     lilac_text_printf(out, "%s: %s for %s, %u warps, %u stages\n", e->files[file].name,
                       e->function->name, t->arch->name, t->num_warps, t->num_stages);
+    if (t->num_warps != e->compilation.asked_warps) {
+        lilac_text_printf(out, "%u warps in place of %u: %s\n", t->num_warps,
+                          e->compilation.asked_warps, e->compilation.warps_reason.text);
+    }
     if (e->without_maps) {
         lilac_text_puts(out, "without tensor maps of the launcher, which this launch does not "
                              "permit or would be slower with\n");

@@ -1,0 +1,118 @@
+/* choose_warps: four or eight warps for a kernel with products of wgmma in loops.
+ *
+ * num_warps is the program's guess at how many threads share a tile. A warpgroup, four warps, computes
+ * 64 rows of a product at a time; several divide the rows, and where there are none left the columns.
+ * Let W be the most 32-bit words of tensors that are live in such a loop in a thread of four warps
+ * (block_demand.h, before layouts are known), and m the fewest rows of a product:
+ *
+ *     m ≥ 128   eight if W + 2 F > 255: threads of four have no registers for what overlaps with products;
+ *               four if W + F allows three resident blocks of four warps, which hide latencies from each
+ *               other better than warps that share barriers; else what the program says
+ *     m < 128   a second warpgroup divides columns, and both read all rows of A: four unless W + 2 F > 255.
+ *               If products are operands of others, rows that are reduced or multiplied again are also
+ *               exchanged between the warpgroups: four unless they spill, W + F > 255
+ *
+ * with the F registers that an assembler takes for addresses and temporary values
+ * (LILAC_ENGINE_FREE_REGISTERS). Persistent programs, beside which no others are resident, keep eight. On
+ * an H200, in microseconds (four warps, eight): 4096³ f16 with tiles of 128 × 256 × 64 1107, 186;
+ * attention of 64 elements, 128 × 128 758, 637; 64 × 128 651, 1172 (bench/results/h200_warp_counts.md). */
+#include "products/block_demand.h"
+#include "products/dot_operands.h"
+
+#include <lilac/bits.h>
+#include <lilac/tile_loops.h>
+
+enum { FEW = 4, MANY = 8, ROW_BITS_OF_TWO_GROUPS = 7, BLOCKS_OF_FEW = 3 };
+
+typedef struct survey {
+    const lilac_target *target;
+    const lilac_tile_function *function;
+    const lilac_tile_op *loop; /* the last one that was measured */
+    uint32_t words, row_bits;  /* of a thread of FEW warps; of the product with the fewest rows */
+    bool fits;                 /* wgmma computes all products of loops with both numbers of warps */
+    bool chained;              /* products are operands of others */
+    bool persistent;           /* such a loop is in one over the work of several programs */
+    bool counts_threads;       /* inline assembly may depend on the number of threads */
+} survey;
+
+static bool is_wgmma(survey *s, const lilac_tile_op *product) {
+    lilac_target with = *s->target;
+    lilac_plan_dot_problem problem;
+    lilac_matrix_shape shape;
+    lilac_reason why;
+    bool wgmma = true;
+    for (with.num_warps = FEW; wgmma && with.num_warps <= MANY; with.num_warps *= 2) {
+        wgmma = lilac_engine_dot_problem(&problem, product, &with, &why) &&
+                lilac_plan_dot_choose_wgmma(&shape, &problem, &with);
+    }
+    s->row_bits = wgmma ? min_u32(s->row_bits, problem.m_bits) : s->row_bits;
+    return wgmma;
+}
+
+static void look_at(void *data, lilac_tile_op *op) {
+    survey *s = data;
+    s->counts_threads |= op->code == LILAC_TILE_OP_TT_ELEMENTWISE_INLINE_ASM &&
+                         lilac_tile_find_integer(&op->attributes, "pure", 0) == 0;
+    const lilac_tile_op *loop = lilac_dot_is_product(op) ? lilac_dot_loop(op, NULL) : NULL;
+    if (loop == NULL) {
+        return;
+    }
+    s->fits = s->fits && is_wgmma(s, op);
+    s->chained |= lilac_dot_is_chained(op);
+    if (s->fits && loop != s->loop) {
+        const uint32_t threads = FEW * s->target->arch->warp_size;
+        s->loop = loop;
+        s->persistent |= lilac_engine_is_persistent(loop);
+        s->words = max_u32(s->words, lilac_engine_live_words_of(s->function, loop, threads));
+    }
+}
+
+static bool divides_columns(const survey *s) {
+    return s->row_bits < ROW_BITS_OF_TWO_GROUPS;
+}
+
+static bool needs_many(const survey *s, lilac_reason *why) {
+    const uint32_t parts = divides_columns(s) && s->chained ? 1 : 2;
+    (void)lilac_layout_refuse(why, "tensors take %u registers of each thread of %u warps", s->words,
+                              FEW);
+    return s->words + parts * LILAC_ENGINE_FREE_REGISTERS > LILAC_MOST_REGISTERS;
+}
+
+static bool suits_few(const survey *s, lilac_reason *why) {
+    if (divides_columns(s)) {
+        const bool suits = !s->persistent && !needs_many(s, why);
+        (void)lilac_layout_refuse(why, "%u warps compute all %u rows of a product", FEW,
+                                  1U << s->row_bits);
+        return suits;
+    }
+    (void)lilac_layout_refuse(why, "%u blocks of %u warps have enough registers", BLOCKS_OF_FEW,
+                              FEW);
+    return !s->persistent && s->words + LILAC_ENGINE_FREE_REGISTERS <=
+                                 lilac_registers_for_blocks(s->target->arch, FEW, BLOCKS_OF_FEW);
+}
+
+static uint32_t choose(lilac_tile_function *function, const lilac_target *target,
+                       lilac_reason *why) {
+    survey s = {.target = target, .function = function, .row_bits = UINT32_MAX, .fits = true};
+    lilac_tile_number(function);
+    lilac_tile_walk(function->body, look_at, &s);
+    if (s.loop == NULL || !s.fits || s.counts_threads) {
+        return target->num_warps;
+    }
+    if (target->num_warps == FEW) {
+        return needs_many(&s, why) ? MANY : FEW;
+    }
+    return suits_few(&s, why) ? FEW : MANY;
+}
+
+uint32_t lilac_engine_choose_warps(lilac_tile_module *module, const lilac_target *target,
+                                   lilac_reason *why) {
+    lilac_tile_function *kernel = module->functions;
+    const bool free = lilac_arch_has(target->arch, LILAC_HAS_WGMMA) && !target->keep_warps &&
+                      (target->num_warps == FEW || target->num_warps == MANY) &&
+                      target->num_ctas == 1 &&
+                      lilac_tile_find(&module->attributes, "ttg.num-warps") == NULL;
+    return free && kernel != NULL && kernel->next == NULL && kernel->body != NULL
+               ? choose(kernel, target, why)
+               : target->num_warps;
+}
