@@ -14,13 +14,17 @@ from lilac.bench.operators.products.matmul import matmul_case
 from lilac.bench.operators.products.quantized import block_scaled_case, int4_case, weight_only_case
 from lilac.bench.operators.products.scaled import scaled_case
 
-WARPS = (4, 8)
 ATTENTION = {32: ((128, 64), (128, 128), (256, 64), (64, 128)),
              64: ((64, 64), (64, 128), (128, 32), (128, 64), (128, 128), (256, 64), (256, 128)),
              128: ((64, 64), (64, 128), (128, 64), (128, 128))}  # tiles by the elements of a head
 GRADIENTS = {64: ((64, 64), (64, 128), (128, 64), (128, 128)), 128: ((64, 64), (64, 128), (128, 64))}
 PRODUCTS = ((128, 128, 64), (128, 256, 64), (256, 128, 64), (64, 256, 64), (256, 64, 64), (128, 128, 32), (128, 64, 64), (64, 128, 64))
 WEIGHTS = ((64, 64, 64), (64, 128, 64), (128, 64, 64), (128, 128, 64))
+
+
+def counts(tile):
+    """The numbers of warps that somebody may ask for with such a tile."""
+    return [*([2] if tile[0] * tile[1] <= 128 * 64 else []), 4, 8, *([16] if tile[0] * tile[1] >= 128 * 128 else [])]
 
 
 def shapes():
@@ -57,7 +61,7 @@ def shapes():
 def cases():
     found = []
     for make, tile in shapes():
-        for warps in WARPS:
+        for warps in counts(tile):
             case = make(tile, warps)
             case.name = f"{case.name.split('_tile')[0]}_tile_{'x'.join(map(str, tile))}_{warps}_warps"
             found.append(case)

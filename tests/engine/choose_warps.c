@@ -196,12 +196,6 @@ static void kept(void **state) {
     target = four;
     target.num_ctas = 2;
     assert_int_equal(warps_of(&large, target, &result), 4);
-    static const uint32_t others[] = {1, 2, 16};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        target = four;
-        target.num_warps = others[i];
-        assert_int_equal(warps_of(&large, target, &result), others[i]);
-    }
     kernel_form form = large;
     form.attribute = "{\"ttg.num-warps\" = 4 : i32}";
     assert_int_equal(warps_of(&form, four, &result), 4);
@@ -226,10 +220,37 @@ static void kept(void **state) {
     assert_int_equal(warps_of(&form, four, &result), 4);
 }
 
+static void of_other_numbers(void **state) {
+    (void)state;
+    static const uint32_t asked[] = {1, 2, 16, 32};
+    static const struct {
+        kernel_form form;
+        uint32_t of[4];
+    } cases[] = {
+        {{.m = 64, .n = 32, .k = 64}, {1, 2, 4, 4}},                         /* 16 */
+        {{.m = 64, .n = 64, .k = 64}, {4, 4, 4, 4}},                         /* 32 */
+        {{.m = 128, .n = 128, .k = 64}, {4, 4, 8, 8}},                       /* 128 */
+        {{.m = 128, .n = 256, .k = 64}, {8, 8, 8, 8}},                       /* 256 */
+        {{.m = 256, .n = 256, .k = 64}, {8, 8, 16, 32}},                     /* 512 */
+        {{.m = 128, .n = 128, .k = 64, .persistent = true}, {4, 4, 16, 32}}, /* 128 */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
+            lilac_compilation result;
+            const lilac_target target = {.num_warps = asked[k], .num_ctas = 1};
+            const uint32_t found = warps_of(&cases[i].form, target, &result);
+            if (found != cases[i].of[k]) {
+                fail_msg("case %zu, %u warps: %u", i, asked[k], found);
+            }
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_rows_and_words),
         cmocka_unit_test(kept),
+        cmocka_unit_test(of_other_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* choose_warps: four or eight warps for a kernel with products of wgmma in loops.
+/* choose_warps: four warps or eight for a kernel with products of wgmma in loops.
  *
  * num_warps is the program's guess at how many threads share a tile. A warpgroup, four warps, computes
  * 64 rows of a product at a time; several divide the rows, and where there are none left the columns.
@@ -13,16 +13,28 @@
  *               exchanged between the warpgroups: four unless they spill, W + F > 255
  *
  * with the F registers that an assembler takes for addresses and temporary values
- * (LILAC_ENGINE_FREE_REGISTERS). Persistent programs, beside which no others are resident, keep eight. On
- * an H200, in microseconds (four warps, eight): 4096³ f16 with tiles of 128 × 256 × 64 1107, 186;
- * attention of 64 elements, 128 × 128 758, 637; 64 × 128 651, 1172 (bench/results/h200_warp_counts.md). */
+ * (LILAC_ENGINE_FREE_REGISTERS). Persistent programs, beside which no others are resident, keep eight.
+ *
+ * One or two warps do not execute wgmma, and spill where four do not: they become four, or eight by the
+ * table, if W is at least that of a tile of 64 × 64. More than eight leave a thread at most 128
+ * registers: they become eight, or four by the table, if half of W and F are in 255.
+ *
+ * On an H200, in microseconds (two warps, four, eight, sixteen), 4096³ f16 with tiles of 128 × 256 × 64
+ * –, 1107, 186, 189; attention of 64 elements, 128 × 128 –, 758, 637, 1046; 64 × 128 1278, 651, 1172
+ * (bench/results/h200_warp_counts.md). */
 #include "products/block_demand.h"
 #include "products/dot_operands.h"
 
 #include <lilac/bits.h>
 #include <lilac/tile_loops.h>
 
-enum { FEW = 4, MANY = 8, ROW_BITS_OF_TWO_GROUPS = 7, BLOCKS_OF_FEW = 3 };
+enum {
+    FEW = 4,
+    MANY = 8,
+    ROW_BITS_OF_TWO_GROUPS = 7,
+    BLOCKS_OF_FEW = 3,
+    LEAST_WORDS = 32 /* for FEW warps in place of fewer */
+};
 
 typedef struct survey {
     const lilac_target *target;
@@ -91,6 +103,27 @@ static bool suits_few(const survey *s, lilac_reason *why) {
                                  lilac_registers_for_blocks(s->target->arch, FEW, BLOCKS_OF_FEW);
 }
 
+/* For what asks for FEW warps or less, or for MANY or more. */
+static uint32_t of_few(const survey *s, lilac_reason *why) {
+    if (needs_many(s, why)) {
+        return MANY;
+    }
+    (void)lilac_layout_refuse(why, "%u warps compute products by wgmma", FEW);
+    return s->words >= LEAST_WORDS ? FEW : s->target->num_warps;
+}
+
+static uint32_t of_many(const survey *s, lilac_reason *why) {
+    const uint32_t asked = s->target->num_warps;
+    if (suits_few(s, why)) {
+        return FEW;
+    }
+    (void)lilac_layout_refuse(why, "threads of %u warps have at most %u registers", asked,
+                              lilac_registers_for_blocks(s->target->arch, asked, 1));
+    return !s->persistent && s->words / 2 + LILAC_ENGINE_FREE_REGISTERS <= LILAC_MOST_REGISTERS
+               ? MANY
+               : asked;
+}
+
 static uint32_t choose(lilac_tile_function *function, const lilac_target *target,
                        lilac_reason *why) {
     survey s = {.target = target, .function = function, .row_bits = UINT32_MAX, .fits = true};
@@ -99,17 +132,13 @@ static uint32_t choose(lilac_tile_function *function, const lilac_target *target
     if (s.loop == NULL || !s.fits || s.counts_threads) {
         return target->num_warps;
     }
-    if (target->num_warps == FEW) {
-        return needs_many(&s, why) ? MANY : FEW;
-    }
-    return suits_few(&s, why) ? FEW : MANY;
+    return target->num_warps <= FEW ? of_few(&s, why) : of_many(&s, why);
 }
 
 uint32_t lilac_engine_choose_warps(lilac_tile_module *module, const lilac_target *target,
                                    lilac_reason *why) {
     lilac_tile_function *kernel = module->functions;
     const bool free = lilac_arch_has(target->arch, LILAC_HAS_WGMMA) && !target->keep_warps &&
-                      (target->num_warps == FEW || target->num_warps == MANY) &&
                       target->num_ctas == 1 &&
                       lilac_tile_find(&module->attributes, "ttg.num-warps") == NULL;
     return free && kernel != NULL && kernel->next == NULL && kernel->body != NULL

@@ -5,7 +5,7 @@
  *
  * Without this number an assembler balances registers against blocks by rules of its own. With it,
  * the assembler uses all registers that this number of blocks allows if the schedule gets shorter.
- * Five kinds of kernels get a number; all others, and clusters, get none.
+ * Six kinds of kernels get a number; all others, and clusters, get none.
  *
  * Kernels with barriers, of blocks of several warps. The assembler may use one register more than
  * leaves space for another block:
@@ -72,6 +72,11 @@
  *
  * If the first one exceeds the time of memory and the second is a fifth less, the kernel gets b + 1
  * blocks.
+ *
+ * Code whose live words do not fit in the registers of a thread. Where blocks have one or two warps and a thousand
+ * words are spilled, ptxas (12.8, 13.0) leaves a thread the 32 registers of the most warps, and spills many times
+ * as many. With one block as the number it takes all: attention of 64 elements by two warps, tiles of 128 × 64,
+ * takes 2.0 ms in place of 36.
  */
 #include "internal.h"
 
@@ -383,6 +388,9 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
         }
         blocks = blocks > 0 ? blocks : with_whole_loads(&e);
         blocks = blocks > 0 ? blocks : with_spills(&e);
+        if (blocks == 0 && words_of(&e, LILAC_SIMT_PRESSURE_EARLY) > LILAC_MOST_REGISTERS) {
+            blocks = 1;
+        }
     }
     const bool changed = kernel->min_blocks != blocks;
     kernel->min_blocks = blocks;
