@@ -314,6 +314,17 @@ static void two_blocks_of_products(void **state) {
     }
 }
 
+/* Where live words do not fit in the registers of a thread, one block is enough, however small it is. */
+static void one_block_for_what_spills(void **state) {
+    (void)state;
+    assert_int_equal(blocks_of_products(4, 256, 1, 100), 0);
+    assert_int_equal(blocks_of_products(4, 256, 1, 200), 1);
+    const outcome few = run(generate_line, 1, 96), many = run(generate_line, 1, 300);
+    assert_true(few.words <= LILAC_MOST_REGISTERS && many.words > LILAC_MOST_REGISTERS);
+    assert_int_equal(few.blocks, 0);
+    assert_true(many.blocks > 0);
+}
+
 /* Two sums in a tree of 2^`levels` loads: a mean of the loads, and of the squares of the differences that
  * the first sum computes at every node. The loads are stored at the end. */
 static void generate_tree(lilac_text *out, uint32_t levels) {
@@ -470,6 +481,7 @@ int main(void) {
                                        cmocka_unit_test(prompt_sums_leave_no_differences),
                                        cmocka_unit_test(choices_take_no_registers),
                                        cmocka_unit_test(busy_loops_have_most_warps),
-                                       cmocka_unit_test(two_blocks_of_products)};
+                                       cmocka_unit_test(two_blocks_of_products),
+                                       cmocka_unit_test(one_block_for_what_spills)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

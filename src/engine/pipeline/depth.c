@@ -62,13 +62,17 @@
  *
  * An iteration that waits for its products computes while the tensor cores stand still, unless
  * another block multiplies. The distance is a smaller one than asked for where that makes a further
- * block resident and saves a quarter of the product of both prices. On an H200, in microseconds (3
- * buffers, 2), attention of bf16 with 128 elements by four warps, tiles of 128 × 64: 1501, 1226.
+ * block resident and saves a quarter of the product of both prices. Its arithmetic takes two clocks for
+ * each instruction of a warp, or one for each of all warps of a partition. On an H200, in microseconds,
+ * attention of bf16: with 128 elements by four warps, tiles of 128 × 64 (3 buffers, 2), 1501, 1226; causal
+ * with 64 elements, 64 × 128, 381, 345; dkdv of 128 elements, 64 × 64, 369, 263.
  *
  * Delayed products overlap with the arithmetic between the products of an iteration, which is worth
  * more than a copy that starts early: D is the largest for which their buffer costs no resident
- * block, but no less than what hides the latency. What they carry takes registers: where the
- * loop's tensors leave none to a thread, the products are not delayed.
+ * block, but no less than what hides the latency, or a smaller one by the rule of waiting. The products
+ * are not delayed where waiting for them saves a quarter by that rule, or where the loop's tensors leave
+ * no registers to what they carry. On an H200, with num_stages = 4 (5 buffers, 3), 64 elements, 64 × 128, 894, 614;
+ * 128 elements, 64 × 64, 1335, 975; causal, 64 × 128 (5 buffers, 2 and waiting), 493, 345.
  *
  * Tensor copies go further ahead than num_stages asks for, where a block that has a multiprocessor
  * for itself would wait for them and memory is free: one thread starts them, so that a further
@@ -103,6 +107,7 @@ enum {
     BARRIER = 50,        /* of a second barrier, in front of copies that start last */
     COPY_LATENCY = 2400, /* clocks from the start of a tensor copy to its data */
     MOST_DISTANCE = 8,   /* beyond num_stages: the copies before the loop are code */
+    PARTITIONS = 4,      /* of a multiprocessor, which issue instructions of their own warps */
     LEAST_BLOCKS = 3     /* that stay resident where further buffers cost blocks */
 };
 
@@ -121,6 +126,7 @@ typedef struct demand {
     bool multiplies; /* by mma */
     bool computes;   /* other arithmetic than products */
     bool persistent;
+    bool asked_to_delay; /* by a request */
 } demand;
 
 /* Clocks of a block's part of a product on the tensor cores of a multiprocessor: instructions of 64
@@ -288,18 +294,53 @@ static bool choose_in_flight(pipeline *p, const demand *d, uint64_t slot_bytes, 
                  : set(p, best, best + 1, LILAC_COPIES_LAST);
 }
 
+/* Clocks of an iteration of one block that waits for no copy. */
+static uint64_t clocks_of_iteration(const demand *d) {
+    const lilac_target *target = d->p->target;
+    return d->clocks + WAIT + d->computed * target->num_warps * target->arch->costs->issue / 16;
+}
+
+/* The product of both prices for an iteration that waits for its products: what it computes from
+ * them does not overlap with them. A warp issues an instruction every second clock at most, so that a block
+ * of one warp for each partition needs twice the clocks of its instructions. */
+static uint64_t price_of_waiting(const demand *d, uint64_t blocks, uint32_t distance) {
+    const lilac_target *target = d->p->target;
+    const uint64_t latency = UINT64_C(16) * target->arch->costs->latency;
+    const uint64_t issue = d->computed * target->arch->costs->issue;
+    const uint64_t products = 16 * d->clocks,
+                   longest = max_u64(products, issue * target->num_warps);
+    const uint64_t alone =
+        products + 16 * WAIT + issue * max_u32(target->num_warps, 2 * PARTITIONS);
+    return max_u64(longest, alone / blocks) * max_u64(alone, latency / distance);
+}
+
+/* Is the smaller distance with more resident blocks worth it: does it save a quarter of the price? Not
+ * less: memory is counted that may not be in use at the same time. */
+static bool saves_quarter(const demand *d, uint64_t more, uint32_t less, uint64_t blocks,
+                          uint32_t distance) {
+    return more > blocks &&
+           4 * price_of_waiting(d, more, less) < 3 * price_of_waiting(d, blocks, distance);
+}
+
 /* The largest distance of at most this one with `more` buffers than it for which they cost no
- * resident block, and that hides the latency; 0: none. Copies that start in front of the products
- * of an iteration have its time, which is one more than behind them. */
+ * resident block, and that hides the latency, or a smaller one with further blocks; 0: none. Copies that
+ * start in front of the products of an iteration have its time, which is one more than behind them. */
 static uint32_t delayed_distance(const demand *d, uint64_t slot_bytes, uint32_t distance,
                                  uint32_t more) {
+    uint32_t best = 0;
+    uint64_t best_blocks = 0;
     for (uint32_t less = distance; less > 0; less--) {
         const uint64_t blocks = resident(d, slot_bytes, less + more);
-        if (blocks > 0 && resident(d, slot_bytes, less + 1) == blocks) {
-            return less == distance || hides(d, blocks, less + 1) ? less : 0;
+        if (blocks == 0 || resident(d, slot_bytes, less + 1) != blocks ||
+            !(less == distance || hides(d, blocks, less + 1))) {
+            continue;
+        }
+        if (best == 0 || saves_quarter(d, blocks, less, best_blocks, best)) {
+            best = less;
+            best_blocks = blocks;
         }
     }
-    return 0;
+    return best;
 }
 
 /* Late copies need one buffer less, and addresses of their own: only where that permits a larger
@@ -360,12 +401,6 @@ static uint64_t time_of_loop(const demand *d, uint64_t clocks, uint64_t distance
            (d->p->trip_count - distance) * max_u64(last, latency + start);
 }
 
-/* Clocks of an iteration of one block that waits for no copy. */
-static uint64_t clocks_of_iteration(const demand *d) {
-    const lilac_target *target = d->p->target;
-    return d->clocks + WAIT + d->computed * target->num_warps * target->arch->costs->issue / 16;
-}
-
 /* The memory of the largest exchange between warps that the loop may have. */
 static uint64_t exchange_bytes(const demand *d) {
     exchange_search s = {.d = d};
@@ -419,27 +454,16 @@ static bool follow_product(const pipeline *p, const lilac_tile_op *product, bool
              (boxes_follow && lilac_tile_is_tensor(product->operands[0].value->type))));
 }
 
-/* The product of both prices for an iteration that waits for its products: what it computes from
- * them does not overlap with them. */
-static uint64_t price_of_waiting(const demand *d, uint64_t blocks, uint32_t distance) {
-    const uint64_t latency = UINT64_C(16) * d->p->target->arch->costs->latency;
-    const uint64_t block = 16 * clocks_of_iteration(d), products = 16 * d->clocks;
-    const uint64_t longest = max_u64(products, block - products - 16 * WAIT);
-    return max_u64(longest, block / blocks) * max_u64(block, latency / distance);
-}
-
-/* The distance that num_stages asks for, or a smaller one that saves a quarter of its price by a
- * further resident block, which works while the others wait for their products. Not less: memory
- * is counted that may not be in use at the same time. */
+/* The distance that num_stages asks for, or a smaller one with further resident blocks, which work while
+ * the others wait for their products. */
 static uint32_t waiting_distance(const demand *d, uint64_t slot_bytes, uint32_t distance) {
-    const uint64_t asked = resident(d, slot_bytes, distance + 1);
     uint32_t best = distance;
-    uint64_t least = asked > 0 ? price_of_waiting(d, asked, distance) / 4 * 3 : 0;
-    for (uint32_t less = distance - 1; less > 0; less--) {
+    uint64_t best_blocks = resident(d, slot_bytes, distance + 1);
+    for (uint32_t less = distance - 1; less > 0 && best_blocks > 0; less--) {
         const uint64_t blocks = resident(d, slot_bytes, less + 1);
-        if (asked > 0 && blocks > asked && price_of_waiting(d, blocks, less) < least) {
+        if (saves_quarter(d, blocks, less, best_blocks, best)) {
             best = less;
-            least = price_of_waiting(d, blocks, less);
+            best_blocks = blocks;
         }
     }
     return best;
@@ -463,11 +487,19 @@ static bool choose_waiting(pipeline *p, const demand *d, uint64_t slot_bytes, ui
            set(p, distance, distance + 1, follow ? LILAC_COPIES_BEHIND : LILAC_COPIES_FIRST);
 }
 
+/* Are delayed products worth the blocks that their buffers cost? */
+static bool delay_pays(const pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
+    const uint32_t waiting = waiting_distance(d, slot_bytes, distance);
+    return !saves_quarter(d, resident(d, slot_bytes, waiting + 1), waiting,
+                          resident(d, slot_bytes, p->buffers), p->distance);
+}
+
 static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
     if (p->in_flight) {
         return choose_in_flight(p, d, slot_bytes, distance);
     }
-    p->delays = p->delays && choose_delayed(p, d, slot_bytes, distance);
+    p->delays = p->delays && choose_delayed(p, d, slot_bytes, distance) &&
+                (d->asked_to_delay || delay_pays(p, d, slot_bytes, distance));
     return p->delays || choose_waiting(p, d, slot_bytes, distance);
 }
 
@@ -567,6 +599,7 @@ bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     if (requested && !lilac_pipeline_request_products(p, &asked)) {
         return false;
     }
+    d.asked_to_delay = requested && asked.has[LILAC_SCHEDULE_PRODUCTS] && p->delays;
     for (uint32_t i = 0; i < p->load_count; i++) {
         slot_bytes += p->loads[i].bytes;
     }

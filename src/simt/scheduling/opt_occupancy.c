@@ -76,7 +76,7 @@
  * Code whose live words do not fit in the registers of a thread. Where blocks have one or two warps and a thousand
  * words are spilled, ptxas (12.8, 13.0) leaves a thread the 32 registers of the most warps, and spills many times
  * as many. With one block as the number it takes all: attention of 64 elements by two warps, tiles of 128 × 64,
- * takes 2.0 ms in place of 36.
+ * stores 1.2 KB of a thread in place of 6.
  */
 #include "internal.h"
 
