@@ -211,6 +211,8 @@ static void kept(void **state) {
     form = small;
     form.persistent = true;
     assert_int_equal(warps_of(&form, eight, &result), 8);
+    form.m = 64;
+    assert_int_equal(warps_of(&form, eight, &result), 8);
     form = large; /* what spills spills in persistent programs, too */
     form.persistent = true;
     assert_int_equal(warps_of(&form, four, &result), 8);
