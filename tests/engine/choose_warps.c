@@ -216,6 +216,9 @@ static void kept(void **state) {
     form = large; /* what spills spills in persistent programs, too */
     form.persistent = true;
     assert_int_equal(warps_of(&form, four, &result), 8);
+    form = large; /* and 8 columns or more, of all products */
+    form.columns = 4;
+    assert_int_equal(warps_of(&form, four, &result), 4);
     form = large; /* wgmma has 64 rows */
     form.m = 32;
     form.n = 1024;
