@@ -150,9 +150,10 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module 
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_describe_loads(lilac_tile_module *module, const lilac_target *target, bool *changed);
 /* The number of warps with which a module without layouts is compiled: four or eight, where wgmma
- * computes the products of its loops and that is faster than target->num_warps; target->num_warps for all other
- * modules, for those that say `ttg.num-warps`, and with target->keep_warps. `why`: the reason for another number. Numbers the
- * values of the kernel. Linear in the size of the module for each loop with products. */
+ * computes the products of its loops and that is faster than target->num_warps; target->num_warps for
+ * all other modules, for those that say `ttg.num-warps`, and with target->keep_warps. `why`: the
+ * reason for another number. Numbers the values of the kernel. Linear in the size of the module for
+ * each loop with products. */
 LILAC_API uint32_t lilac_engine_choose_warps(lilac_tile_module *module, const lilac_target *target,
                                              lilac_reason *why);
 /* Changes the length along k of the tiles of loops whose loads describe_loads has described: several

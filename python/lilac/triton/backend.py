@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import threading
 import warnings
 from dataclasses import replace
@@ -64,7 +65,8 @@ def backend_class(base: type, settings: Any) -> type:
             # Triton's own hash holds the version of the ptxas that it found first in this process. torch.compile
             # names another one later, at a time that depends on what its caches hold.
             version = assembler.version_of(base.make_cubin, self.target.arch, settings.ptxas, settings.key)
-            return f"{super().hash() if version is None else f'{version}-{self.target.arch}'}-{settings.key}"
+            ahead = "-ahead-of-time" if _is_ahead_of_time() else ""
+            return f"{super().hash() if version is None else f'{version}-{self.target.arch}'}-{settings.key}{ahead}"
 
         def get_module_map(self) -> Any:
             # The last call of Triton before the front end.
@@ -84,6 +86,16 @@ def backend_class(base: type, settings: Any) -> type:
     return LilacBackend
 
 
+def _is_ahead_of_time() -> bool:
+    """Whether triton.tools.compile has called this. Its C code launches as many warps as it was told."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if getattr(frame.f_globals.get("__spec__"), "name", None) == "triton.tools.compile":
+            return True
+        frame = frame.f_back
+    return False
+
+
 class Compilation:
     """One run through the stages."""
 
@@ -96,6 +108,7 @@ class Compilation:
         self.written: Optional[str] = None  # the PTX, where it is lilac's
         self.assembled: Optional[bytes] = None  # the cubin, if ptxas has already run
         self.second: Optional[SecondKernel] = None  # with tensor maps of the launcher
+        self.ahead = _is_ahead_of_time()
         self.record: dict[str, Any] = {"compiler": "lilac", "version": _core.version, "seconds": {}}
 
     def put_stages(self, stages: dict[str, Any], language: Any) -> None:
@@ -252,7 +265,7 @@ class Compilation:
                  "num_stages": options.num_stages, "fuse": options.enable_fp_fusion,
                  "flush_subnormals": getattr(options, "enable_reflect_ftz", True),
                  "line_info": not knobs.compilation.disable_line_info, "newest_ptx": newest,
-                 "keep_warps": not self.settings.choose_warps or options.maxnreg is not None,
+                 "keep_warps": not self.settings.choose_warps or options.maxnreg is not None or self.ahead,
                  "file": f"{self.record['name']}.ttir"}
         try:
             kernel = compile(text, tile=True, **words)
@@ -264,6 +277,9 @@ class Compilation:
         if any("descriptor" in one for one in said["parameters"]) and not _descriptors_are_parameters():
             raise self.refuse(["this version of Triton passes other arguments for descriptors from the host than "
                                "lilac's kernels have"], "unsupported-descriptor")
+        if self.ahead and said["num_warps"] != options.num_warps:
+            raise self.refuse([f"triton.tools.compile launches {options.num_warps} warps, and this kernel has "
+                               f"{said['num_warps']}, with those that copy"])
         self.tile = kernel.tile
         self.record["compile"] = sum(one["seconds"] for one in said["passes"])
         metadata["name"] = said["name"]

@@ -131,8 +131,8 @@ def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums:
     LILAC_TRITON_LAUNCH_MAPS=0 in the environment, no kernel has tensor maps that the launcher makes. The
     launcher of such a kernel may start several blocks for each program, which divide the iterations of a sum of
     products; its order depends on the grid then. With `split_sums=False`, or LILAC_TRITON_SPLIT_SUMS=0, it does
-    not. A kernel with matrix products that asks for four or eight warps has the one of these numbers that is
-    faster; with `choose_warps=False`, or LILAC_TRITON_CHOOSE_WARPS=0, it has as many as it asks for."""
+    not. A kernel with matrix products has four or eight warps where that is faster than what it asks for; with
+    `choose_warps=False`, or LILAC_TRITON_CHOOSE_WARPS=0, it has as many as it asks for."""
     if fallback not in (None, "triton"):
         raise ValueError(f'fallback is None or "triton", not {fallback!r}')
     with _lock:
