@@ -5,7 +5,7 @@ without the problem. Their times are in bench/results/h200_gallery.json:
 
     product      8-bit integers, both operands stored so that the inner index is not the contiguous one; stored the other way
     layer norm   rows of 5000 elements: 16 does not divide 5000, so that nothing is known of the alignment of a row; with 5000 // 8 * 8, it is
-    attention    a tile of 128 x 128 scores for 4 warps; for 8 warps
+    attention    a tile of 128 x 128 scores for 4 warps; for 8 warps (with LILAC_TRITON_CHOOSE_WARPS=0: the compiler else chooses 8)
 
 `PYTHONPATH=bench python bench/gallery.py FOLDER` writes the TTIR of the three kernels with the problem.
 """

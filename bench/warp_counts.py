@@ -2,7 +2,7 @@
 
     python -m lilac.bench bench/warp_counts.py --prepare 16 --rounds 3 --budget 0.02 --first-calls 0 --json times.json
 
-The sweep behind the pass choose_warps (src/engine/warps/choose_warps.c). Under a compiler without the pass each case has the
+The sweep behind the pass choose_warps (src/engine/warps/choose_warps.c). With LILAC_TRITON_CHOOSE_WARPS=0 each case has the
 warps of its name. Results of both: bench/results/h200_warp_counts.md.
 """
 

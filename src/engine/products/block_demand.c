@@ -79,7 +79,7 @@ static bool is_load(const lilac_tile_op *op) {
     return op->code == LILAC_TILE_OP_TT_LOAD || op->code == LILAC_TILE_OP_TT_DESCRIPTOR_LOAD;
 }
 
-/* Before operands have layouts: is the value one of this product, or of others in transposed form? */
+/* Before operands have layouts: is the user a product, or a transposition that only products use? */
 static bool is_operand(const lilac_tile_value *value, const lilac_tile_op *user) {
     return value->type->layout == NULL &&
            (user->code == LILAC_TILE_OP_TT_DOT ||

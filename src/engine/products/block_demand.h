@@ -41,7 +41,8 @@ uint32_t lilac_engine_run_bits(const lilac_tile_type *type);
 /* The most such registers that are live at the same time in a loop of a numbered function. What
  * is live behind the loop alone has no part in it: an assembler computes results in pieces. */
 uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lilac_tile_op *loop);
-/* The same before tensors have layouts, if so many threads share their elements. */
+/* The same for a function whose tensors have no layouts yet: their elements are distributed evenly over
+ * `threads` threads. */
 uint32_t lilac_engine_live_words_of(const lilac_tile_function *function, const lilac_tile_op *loop,
                                     uint32_t threads);
 /* Bytes of shared memory that are there for one operation: the rings of a load in a loop that
