@@ -1,5 +1,7 @@
 /* Scheduling barriers: loads that the code has in a row are issued in a row.
  *
+ * Behind a row
+ *
  *     ld.global %a …                       ld.global %a …
  *     ld.global %b …                       ld.global %b …
  *     … long work on a              →      schedule_barrier
@@ -20,12 +22,27 @@
  * (H200, kept kernels of torch.compile with the options that are fastest under Triton: 1.014 times
  * as fast over 17 kernels of four development models, 0.975 to 1.137, and 1.027 over 77 of the others,
  * beside the rule before, which left out kernels with barriers between threads, rows in front of
- * shuffles, and less than half of the warps.) */
+ * shuffles, and less than half of the warps.)
+ *
+ * In front of a row
+ *
+ *     ld.global %p0 + %n                   %a = add %p0, %n   … the same with %p1 to %p4
+ *     ld.global %p1 + %n            →      schedule_barrier %a, …
+ *     …                                    ld.global %a
+ *                                          …
+ *
+ * A thread reads the kernel's parameters and special registers from memory, too, and waits for them by
+ * the same six counters as for loads (scoreboards; Jia et al., "Dissecting the NVIDIA Volta GPU
+ * Architecture", 2018, on control information). Where they do not suffice, ptxas lets the first load share a
+ * counter with a pointer that a later address needs, and that load is only issued when the first has
+ * arrived. The barrier makes ptxas wait for the pointers before the
+ * first load. So the first loads of a kernel get one if they read through more than MOST_POINTERS parameters: with the numbers of the block and the
+ * thread there are more than the counters then. */
 #include "internal.h"
 
 #include <string.h>
 
-enum { WORK = 100, MOST_WORDS = 64 };
+enum { WORK = 100, MOST_WORDS = 64, LEAST_POINTERS = 8, MOST_POINTERS = 16, OTHER_WORDS = 8 };
 
 typedef struct row_search {
     const lilac_simt_kernel *kernel;
@@ -93,19 +110,130 @@ static bool leaves_warps(const lilac_simt_kernel *kernel) {
            8 * blocks * kernel->num_warps >= 3 * kernel->module->arch->resident_warps;
 }
 
-bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel) {
+static void insert_barrier(lilac_simt_kernel *kernel, lilac_simt_instruction *next,
+                           lilac_location location, uint32_t count,
+                           const lilac_simt_value *operands) {
+    const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SCHEDULE_BARRIER,
+                                         .location = location};
+    lilac_simt_link(kernel->body, next, lilac_simt_new_instruction(kernel, &like, count, operands));
+}
+
+static bool put_behind_rows(lilac_simt_kernel *kernel) {
     const size_t size = sizeof(uint32_t) * kernel->value_count;
     row_search s = {.kernel = kernel, .rows = lilac_heap_grow(NULL, size)};
     memset(s.rows, 0, size);
     lilac_simt_instruction *last = next_row(&s, kernel->body->first);
     const bool changed = last != NULL && leaves_warps(kernel);
     while (changed && last != NULL) {
-        const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_SCHEDULE_BARRIER,
-                                             .location = last->location};
         lilac_simt_instruction *next = last->next;
-        lilac_simt_link(kernel->body, next, lilac_simt_new_instruction(kernel, &like, 0, NULL));
+        insert_barrier(kernel, next, last->location, 0, NULL);
         last = next_row(&s, next);
     }
     lilac_heap_free(s.rows);
     return changed;
+}
+
+/* What a value is computed from: pointers among the parameters, a bit for each, and loads. */
+enum { MOST_BITS = 63 };
+#define LOADED (UINT64_C(1) << MOST_BITS)
+
+static uint64_t origin_of(const lilac_simt_kernel *kernel, const uint64_t *origins,
+                          const lilac_simt_instruction *i) {
+    if (i->code == LILAC_SIMT_OP_PARAM) {
+        const bool pointer = lilac_simt_type_of(kernel, i->result) == LILAC_SIMT_I64;
+        return pointer && i->immediate < MOST_BITS ? UINT64_C(1) << i->immediate : 0;
+    }
+    uint64_t origin = 0;
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        origin |= origins[i->operands[k]];
+    }
+    return origin;
+}
+
+/* The first loads of a kernel: from one on, and to the last that waits for none of them. */
+typedef struct first_loads {
+    lilac_simt_instruction *first, *last;
+    uint64_t pointers; /* that they read through */
+    uint32_t count;    /* of the addresses below: the first through each pointer */
+    lilac_simt_value addresses[MOST_BITS];
+} first_loads;
+
+static void find_first_loads(const lilac_simt_kernel *kernel, uint64_t *origins,
+                             first_loads *found) {
+    for (lilac_simt_instruction *i = kernel->body->first; i != NULL && !ends_row(i); i = i->next) {
+        uint64_t origin = origin_of(kernel, origins, i);
+        if (i->code == LILAC_SIMT_OP_LD_GLOBAL) {
+            if ((origin & LOADED) != 0) {
+                break;
+            }
+            found->first = found->first != NULL ? found->first : i;
+            found->last = i;
+            if ((origin & ~found->pointers) != 0) {
+                found->addresses[found->count++] = i->operands[0];
+            }
+            found->pointers |= origin;
+            origin = LOADED;
+        }
+        for (uint32_t r = 0; r < i->result_count; r++) {
+            origins[i->result + r] = origin;
+        }
+    }
+}
+
+/* Moves what the addresses are computed from in front of the first load. `needed`: of values, zeros
+ * at first. */
+static void move_addresses(lilac_simt_kernel *kernel, const first_loads *loads, bool *needed) {
+    for (uint32_t k = 0; k < loads->count; k++) {
+        needed[loads->addresses[k]] = true;
+    }
+    lilac_simt_instruction *place = loads->first, *i = loads->last;
+    while (i != loads->first) {
+        lilac_simt_instruction *before = i->previous;
+        bool moves = false;
+        for (uint32_t r = 0; r < i->result_count; r++) {
+            moves = moves || needed[i->result + r];
+        }
+        for (uint32_t k = 0; moves && k < i->operand_count; k++) {
+            needed[i->operands[k]] = true;
+        }
+        if (moves) {
+            lilac_simt_move(kernel, i, place);
+            place = i;
+        }
+        i = before;
+    }
+}
+
+/* Do all addresses in registers leave as many blocks resident as the loads? */
+static bool leaves_blocks(const lilac_simt_kernel *kernel, uint32_t addresses) {
+    const uint32_t words = 2 * addresses + OTHER_WORDS;
+    return lilac_simt_resident_blocks(kernel, words) >=
+           lilac_simt_resident_blocks(kernel,
+                                      lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
+}
+
+static bool put_before_first(lilac_simt_kernel *kernel) {
+    const size_t size = sizeof(uint64_t) * kernel->value_count;
+    uint64_t *origins = lilac_heap_grow(NULL, size);
+    memset(origins, 0, size);
+    first_loads loads = {0};
+    find_first_loads(kernel, origins, &loads);
+    lilac_heap_free(origins);
+    if (loads.count < LEAST_POINTERS || loads.count > MOST_POINTERS ||
+        !leaves_blocks(kernel, loads.count) ||
+        (loads.first->previous != NULL &&
+         loads.first->previous->code == LILAC_SIMT_OP_SCHEDULE_BARRIER)) {
+        return false;
+    }
+    bool *needed = lilac_heap_grow(NULL, kernel->value_count);
+    memset(needed, 0, kernel->value_count);
+    move_addresses(kernel, &loads, needed);
+    lilac_heap_free(needed);
+    insert_barrier(kernel, loads.first, loads.first->location, loads.count, loads.addresses);
+    return true;
+}
+
+bool lilac_simt_opt_schedule_barriers(lilac_simt_kernel *kernel) {
+    const bool behind = put_behind_rows(kernel);
+    return put_before_first(kernel) || behind;
 }

@@ -307,7 +307,7 @@ void lilac_ptx_body(lilac_ptx_emitter *e, const lilac_simt_body *body);
 
 /* ---- what ptxas must not see through (schedule.c) ---------------------------------------- */
 
-void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e);
+void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 void lilac_ptx_opaque(lilac_ptx_emitter *e, const lilac_simt_instruction *i);
 /* The register of 32 or 64 bits that is zero. */
 lilac_ptx_piece lilac_ptx_opaque_zero(lilac_ptx_emitter *e, bool wide);

@@ -163,11 +163,6 @@ static void timer(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
                     i->detail ? PIECE("%clock64") : PIECE("%globaltimer"));
 }
 
-static void schedule_barrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    (void)i;
-    lilac_ptx_schedule_barrier(e);
-}
-
 /* The function that writes an operation. lilac_ptx_arithmetic writes the pure operations that have
  * no row, and refuses those that its own table lacks. */
 static writer *const writers[LILAC_SIMT_OP_COUNT] = {
@@ -264,7 +259,7 @@ static writer *const writers[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_SET_MAX_REGISTERS] =        lilac_ptx_set_max_registers,
     [LILAC_SIMT_OP_ELECT] =                    lilac_ptx_elect,
     [LILAC_SIMT_OP_PROGRAMS] =                 lilac_ptx_programs,
-    [LILAC_SIMT_OP_SCHEDULE_BARRIER] =         schedule_barrier,
+    [LILAC_SIMT_OP_SCHEDULE_BARRIER] =         lilac_ptx_schedule_barrier,
     [LILAC_SIMT_OP_OPAQUE] =                   lilac_ptx_opaque,
     [LILAC_SIMT_OP_ASSERT] =                   lilac_ptx_assert,
     [LILAC_SIMT_OP_LOOP] =                     lilac_ptx_control,

@@ -4,22 +4,55 @@
  *                             setp.eq.u32 %tp0, %tr0, 2147483649;
  *                             @%tp0 bra.uni $L_end_0;
  *
+ *     schedule_barrier %3, %4 mov.u32 %tr0, %nctaid.x;
+ *                             mov.b64 {%tr1, %tr2}, %rd3;
+ *                             mov.b64 {%tr1, %tr3}, %rd4;
+ *                             or.b32 %tr2, %tr2, %tr3;
+ *                             and.b32 %tr2, %tr2, %tr0;
+ *                             setp.lt.s32 %tp0, %tr2, 0;
+ *                             @%tp0 bra.uni $L_end_0;
+ *
  *     %2 = opaque %1 : i32    mov.u32 %tr0, %nctaid.x;    (once, at the kernel's start)
  *                             shr.u32 %tr0, %tr0, 31;
  *                             add.s32 %r2, %r1, %tr0;
  *
  * ptxas moves no instruction across the end of a basic block. The branch ends one and is never
- * taken, as a grid has fewer than 2^31 blocks along x; ptxas does not know that. By the same bound
- * the shift gives 0. */
+ * taken, as a grid has fewer than 2^31 blocks along x; ptxas does not know that. It sinks what only
+ * the code behind the branch needs, so the condition uses the operands. By the same bound the shift
+ * gives 0. */
 #include "emit.h"
 
-/* The number in the condition differs between barriers, or ptxas would keep only the first. */
-void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e) {
+/* The upper words of 64-bit values, combined by or. */
+static lilac_ptx_piece upper_words(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
+    lilac_ptx_piece all = {0};
+    lilac_ptx_piece words[2] = {lilac_ptx_temporary(e, LILAC_PTX_BITS32)};
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        words[1] = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
+        lilac_ptx_line2(e, "mov.b64", lilac_ptx_tuple(e, 2, words),
+                        lilac_ptx_register(e, i->operands[k]));
+        if (k == 0) {
+            all = words[1];
+        } else {
+            lilac_ptx_line3(e, "or.b32", all, all, words[1]);
+        }
+    }
+    return all;
+}
+
+/* The number in the condition differs between barriers without operands, or ptxas would keep only
+ * the first. */
+void lilac_ptx_schedule_barrier(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     lilac_ptx_piece blocks = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
     lilac_ptx_piece never = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
     lilac_ptx_line2(e, "mov.u32", blocks, PIECE("%nctaid.x"));
-    lilac_ptx_line3(e, "setp.eq.u32", never, blocks,
-                    lilac_ptx_decimal(e, INT64_C(0x80000001) + e->schedule_barriers));
+    if (i->operand_count > 0) {
+        lilac_ptx_piece all = upper_words(e, i);
+        lilac_ptx_line3(e, "and.b32", all, all, blocks);
+        lilac_ptx_line3(e, "setp.lt.s32", never, all, PIECE("0"));
+    } else {
+        lilac_ptx_line3(e, "setp.eq.u32", never, blocks,
+                        lilac_ptx_decimal(e, INT64_C(0x80000001) + e->schedule_barriers));
+    }
     lilac_ptx_guard(e, never, false);
     lilac_ptx_branch(e, "end", 0);
     e->schedule_barriers++;
