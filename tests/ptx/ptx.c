@@ -465,6 +465,9 @@ static void build_other_values(workshop *w, const lilac_arch *arch) {
     apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_BARRIER}, 0, NULL, 0, NULL);
     apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_WARP_BARRIER}, 0, NULL, 0, NULL);
     apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_SCHEDULE_BARRIER}, 0, NULL, 0, NULL);
+    lilac_simt_type addresses[2] = {i64, i64};
+    apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_SCHEDULE_BARRIER}, 2, addresses, 0,
+          NULL);
     apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_OPAQUE}, 1, &i32, 1, &i32);
     apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_OPAQUE}, 1, &i64, 1, &i64);
     apply(w, (lilac_simt_instruction){.code = LILAC_SIMT_OP_ASSERT, .text = "x > \"0\"\n"}, 1, &i1,

@@ -33,6 +33,35 @@ static bool prepare(const writing *w) {
     return good;
 }
 
+/* Compiles a kernel of which `text` is the beginning. */
+static void finish(writing *w, lilac_text *text, const char *body) {
+    lilac_text_puts(text, body);
+    lilac_text_puts(text, "return\n}\n}\n");
+    w->context = lilac_context_create();
+    w->ptx = (lilac_text){0};
+    w->module = lilac_simt_read(
+        w->context, lilac_source_add(w->context, "k", lilac_text_get(text), text->length));
+    const lilac_ptx_options options = {0};
+    if (w->module == NULL || !prepare(w) || !lilac_ptx_write(&w->ptx, w->module, &options)) {
+        fputs(text->bytes, stderr);
+        fail_with_diagnostics(w->context, "the kernel is not compiled");
+    }
+    lilac_text_clear(text);
+}
+
+/* count times "line" with @ in it replaced by its number. */
+static void repeat(lilac_text *out, uint32_t from, uint32_t count, const char *line) {
+    for (uint32_t k = from; k < from + count; k++) {
+        for (const char *c = line; *c; c++) {
+            if (*c == '@') {
+                lilac_text_unsigned(out, k);
+            } else {
+                lilac_text_char(out, *c);
+            }
+        }
+    }
+}
+
 static void open(writing *w, uint32_t warps, const char *body) {
     lilac_text text = {0};
     lilac_text_printf(&text,
@@ -44,18 +73,20 @@ static void open(writing *w, uint32_t warps, const char *body) {
                       "%%own = add %%all, %%bw : i64\n%%zero = const 0 : i32\n"
                       "%%one = const 1 : i32\n",
                       warps);
-    lilac_text_puts(&text, body);
-    lilac_text_puts(&text, "return\n}\n}\n");
-    w->context = lilac_context_create();
-    w->ptx = (lilac_text){0};
-    w->module = lilac_simt_read(
-        w->context, lilac_source_add(w->context, "k", lilac_text_get(&text), text.length));
-    const lilac_ptx_options options = {0};
-    if (w->module == NULL || !prepare(w) || !lilac_ptx_write(&w->ptx, w->module, &options)) {
-        fputs(text.bytes, stderr);
-        fail_with_diagnostics(w->context, "the kernel is not compiled");
-    }
-    lilac_text_clear(&text);
+    finish(w, &text, body);
+}
+
+/* A kernel with pointers %p0, %p1, … */
+static void open_pointers(writing *w, uint32_t pointers, const char *body) {
+    lilac_text text = {0};
+    lilac_text_puts(&text, "simt.module target \"sm_90a\" {\nkernel @k(");
+    repeat(&text, 0, pointers, "%p@: i64 ptr align 16, ");
+    lilac_text_puts(&text, "%n: i32) warps 8 ctas 1 shared 0 {\n");
+    repeat(&text, 0, pointers, "%p@ = param @ : i64\n");
+    lilac_text_printf(&text, "%%n = param %u : i32\n", pointers);
+    lilac_text_puts(&text, "%t = thread : i32\n%four = const 4 : i32\n%zero = const 0 : i32\n"
+                           "%one = const 1 : i32\n%tw = mulwide_u %t, %four : i64\n");
+    finish(w, &text, body);
 }
 
 static void close(writing *w) {
@@ -71,19 +102,6 @@ static uint32_t pressure(const char *body, bool late) {
                                                                  : LILAC_SIMT_PRESSURE_EARLY);
     close(&w);
     return words;
-}
-
-/* count times "line" with %d in it replaced by its number. */
-static void repeat(lilac_text *out, uint32_t from, uint32_t count, const char *line) {
-    for (uint32_t k = from; k < from + count; k++) {
-        for (const char *c = line; *c; c++) {
-            if (*c == '@') {
-                lilac_text_unsigned(out, k);
-            } else {
-                lilac_text_char(out, *c);
-            }
-        }
-    }
 }
 
 /* ---- pressure --------------------------------------------------------------------------- */
@@ -524,12 +542,76 @@ static void masks_compared_again(void **state) {
     lilac_text_clear(&two);
 }
 
+/* Is the barrier in front of the first load, and what computes `pointers` addresses in front of it? */
+static bool has_barrier_in_front(const char *ptx, uint32_t pointers) {
+    const char *branch = strstr(ptx, "bra.uni"), *load = strstr(ptx, "ld.global");
+    if (branch == NULL || branch > load) {
+        return false;
+    }
+    assert_int_equal(count_of(ptx, "mov.b64 {"), pointers); /* their upper words */
+    assert_int_equal(count_of(ptx, "add.s64") - count_of(branch, "add.s64"), pointers);
+    assert_int_equal(count_of(ptx, "bra.uni"), 1);
+    return true;
+}
+
+static void barriers_in_front_of_loads(void **state) {
+    (void)state;
+    static const char each[] = "%a@ = add %p@, %tw : i64\n%x@ = ld.global [%a@] : i32\n";
+    static const char wide[] =
+        "%a@ = add %p@, %tw : i64\n%x@, %y@, %z@, %w@ = ld.global [%a@] : i32, i32, i32, i32\n";
+    static const char store[] = "st.global [%a0 + @0000], (%x@)\n";
+    static const char stores[] = "st.global [%a@], (%x@, %y@, %z@, %w@)\n";
+    static const struct {
+        uint32_t pointers;
+        const char *load, *store;
+        bool barrier;
+    } cases[] = {
+        {7, each, store, false},  {8, each, store, true},
+        {10, each, store, true},  /* 20 words of addresses and others: 64 warps have 32 registers */
+        {11, each, store, false}, /* the addresses cost warps */
+        {8, wide, stores, false}, /* the loads cost them */
+    };
+    writing w;
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        lilac_text body = {0};
+        repeat(&body, 0, cases[k].pointers, cases[k].load);
+        repeat(&body, 0, cases[k].pointers, cases[k].store);
+        open_pointers(&w, cases[k].pointers, lilac_text_get(&body));
+        if (has_barrier_in_front(lilac_text_get(&w.ptx), cases[k].pointers) != cases[k].barrier) {
+            fail_msg("case %zu:\n%s", k, lilac_text_get(&w.ptx));
+        }
+        close(&w);
+        lilac_text_clear(&body);
+    }
+
+    /* what does not count: a second load through a pointer, an address that waits for a load, loads behind
+     * a barrier */
+    static const char *const others[] = {
+        "%x = ld.global [%a0 + 4096] : i32\n",
+        "%o = mulwide_u %x0, %four : i64\n%a = add %p7, %o : i64\n%x = ld.global [%a] : i32\n",
+        "barrier\n%a = add %p7, %tw : i64\n%x = ld.global [%a] : i32\n",
+        "%a = add %p7, %tw : i64\n%x = ld.global [%a] : i32\n",
+    };
+    for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
+        lilac_text body = {0};
+        repeat(&body, 0, 7, each);
+        lilac_text_puts(&body, others[k]);
+        repeat(&body, 0, 7, store);
+        lilac_text_puts(&body, "st.global [%a0 + 4096], (%x)\n");
+        open_pointers(&w, 8, lilac_text_get(&body));
+        assert_int_equal(has_barrier_in_front(lilac_text_get(&w.ptx), 8), k == 3);
+        close(&w);
+        lilac_text_clear(&body);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_alive),          cmocka_unit_test(late_loads),
         cmocka_unit_test(blocks_stated),        cmocka_unit_test(blocks_with_spills),
         cmocka_unit_test(blocks_of_streams),    cmocka_unit_test(around_exchanges),
-        cmocka_unit_test(barriers_behind_rows), cmocka_unit_test(masks_compared_again),
+        cmocka_unit_test(barriers_behind_rows), cmocka_unit_test(barriers_in_front_of_loads),
+        cmocka_unit_test(masks_compared_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

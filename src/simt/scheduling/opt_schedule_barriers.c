@@ -31,18 +31,23 @@
  *     …                                    ld.global %a
  *                                          …
  *
- * A thread reads the kernel's parameters and special registers from memory, too, and waits for them by
- * the same six counters as for loads (scoreboards; Jia et al., "Dissecting the NVIDIA Volta GPU
- * Architecture", 2018, on control information). Where they do not suffice, ptxas lets the first load share a
- * counter with a pointer that a later address needs, and that load is only issued when the first has
- * arrived. The barrier makes ptxas wait for the pointers before the
- * first load. So the first loads of a kernel get one if they read through more than MOST_POINTERS parameters: with the numbers of the block and the
- * thread there are more than the counters then. */
+ * A thread reads the kernel's parameters from memory, too, and waits for them by the same six counters
+ * as for loads (scoreboards; Jia et al., "Dissecting the NVIDIA Volta GPU Architecture", 2018, on
+ * control information). Where these do not suffice, ptxas has the first load share a counter with a
+ * pointer that a later address needs, and the loads behind it are only issued when the first has
+ * arrived. With the barrier ptxas waits for the pointers before the first load.
+ *
+ * So the first loads get one if they read through LEAST_POINTERS parameters or more. The threads wait a
+ * little before their first load then, and the addresses need registers: it is only for kernels in which
+ * all warps of the multiprocessor are resident. (H200, kernels of torch.compile, five development
+ * models: 1.029 times as fast over 27 in which loads waited so, 0.982 to 1.124, and 1.001 over 22
+ * others. Of 53 with fewer warps 33 become slower, and 1.005 in the mean; with fewer pointers, mostly, 0.988 over
+ * 313: bench/results/h200_load_waits.json.) */
 #include "internal.h"
 
 #include <string.h>
 
-enum { WORK = 100, MOST_WORDS = 64, LEAST_POINTERS = 8, MOST_POINTERS = 16, OTHER_WORDS = 8 };
+enum { WORK = 100, MOST_WORDS = 64, LEAST_POINTERS = 8, OTHER_WORDS = 8 };
 
 typedef struct row_search {
     const lilac_simt_kernel *kernel;
@@ -204,12 +209,12 @@ static void move_addresses(lilac_simt_kernel *kernel, const first_loads *loads, 
     }
 }
 
-/* Do all addresses in registers leave as many blocks resident as the loads? */
-static bool leaves_blocks(const lilac_simt_kernel *kernel, uint32_t addresses) {
-    const uint32_t words = 2 * addresses + OTHER_WORDS;
-    return lilac_simt_resident_blocks(kernel, words) >=
-           lilac_simt_resident_blocks(kernel,
-                                      lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY));
+/* Are all warps of the multiprocessor resident, with the addresses or the loads in registers? */
+static bool fills_warps(const lilac_simt_kernel *kernel, uint32_t addresses) {
+    const uint32_t loaded = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
+    const uint32_t before = 2 * addresses + OTHER_WORDS;
+    const uint32_t blocks = lilac_simt_resident_blocks(kernel, loaded > before ? loaded : before);
+    return (blocks + 1) * kernel->num_warps > kernel->module->arch->resident_warps;
 }
 
 static bool put_before_first(lilac_simt_kernel *kernel) {
@@ -219,8 +224,7 @@ static bool put_before_first(lilac_simt_kernel *kernel) {
     first_loads loads = {0};
     find_first_loads(kernel, origins, &loads);
     lilac_heap_free(origins);
-    if (loads.count < LEAST_POINTERS || loads.count > MOST_POINTERS ||
-        !leaves_blocks(kernel, loads.count) ||
+    if (loads.count < LEAST_POINTERS || !fills_warps(kernel, loads.count) ||
         (loads.first->previous != NULL &&
          loads.first->previous->code == LILAC_SIMT_OP_SCHEDULE_BARRIER)) {
         return false;
