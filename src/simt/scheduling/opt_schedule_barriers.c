@@ -41,8 +41,8 @@
  * little before their first load then, and the addresses need registers: it is only for kernels in which
  * all warps of the multiprocessor are resident. (H200, kernels of torch.compile, five development
  * models: 1.029 times as fast over 27 in which loads waited so, 0.982 to 1.124, and 1.001 over 22
- * others. Of 53 with fewer warps 33 become slower, and 1.005 in the mean; with fewer pointers, mostly, 0.988 over
- * 313: bench/results/h200_load_waits.json.) */
+ * others. Where fewer warps are resident, 33 of 53 become slower; through four to seven pointers it is
+ * 0.988 times as fast: bench/results/h200_load_waits.json.) */
 #include "internal.h"
 
 #include <string.h>
