@@ -3,8 +3,8 @@
     python bench/kept_kernels.py compile KEPT BUNDLE old=build/old/lilac new=build/new/lilac --ptxas PTXAS
     python bench/load_waits.py BUNDLE --nvdisasm NVDISASM --times times.json --json waits.json
 
-Needs no GPU. A thread waits for what it reads from memory by one of six counters. ptxas has a counter shared by several
-instructions when they do not suffice; then an instruction that needs one of the results waits for all. This program
+Needs no GPU. A thread waits for what it reads from memory by one of six scoreboards. ptxas gives several instructions
+one scoreboard when they do not suffice; then an instruction that needs one of the results waits for all. This program
 disassembles the cubins of a bundle, and finds waits for loads from global memory by instructions that use no result of
 those loads, with further loads behind them in the basic block.
 
@@ -28,7 +28,7 @@ ENDS = ("BRA", "EXIT", "BAR", "BRX", "CALL", "RET")
 
 
 def instructions(nvdisasm, cubin):
-    """(mnemonic, operands, counter that it raises or 7, counters that it waits for) of each instruction; None where a
+    """(mnemonic, operands, its scoreboard or 7, a bit for each scoreboard that it waits for) of each instruction; None where a
     label is. The fields are bits 110 to 121 of an instruction."""
     done = subprocess.run([nvdisasm, "-hex", "-c", cubin], capture_output=True, text=True, check=True)
     found, text = [], None
@@ -73,12 +73,12 @@ def waits(code):
         if instruction is None or instruction[0].split(".")[0] in ENDS:
             results = {}
             continue
-        mnemonic, operands, raised, awaited = instruction
-        for counter in [counter for counter in results if awaited >> counter & 1]:
-            if not results.pop(counter) & registers(operands) and (behind := loads_behind(code, at)):
+        mnemonic, operands, scoreboard, awaited = instruction
+        for number in [number for number in results if awaited >> number & 1]:
+            if not results.pop(number) & registers(operands) and (behind := loads_behind(code, at)):
                 found.append(behind)
-        if mnemonic.startswith("LDG") and raised != 7:
-            results.setdefault(raised, set()).update(loaded(mnemonic, operands))
+        if mnemonic.startswith("LDG") and scoreboard != 7:
+            results.setdefault(scoreboard, set()).update(loaded(mnemonic, operands))
     return found
 
 
@@ -121,7 +121,7 @@ def main():
     for name in rows[0]["waits"] if rows else ():
         of = [row["waits"][name] for row in rows if name in row["waits"]]
         print(f"{name}: such waits in {sum(map(bool, of))} of {len(of)} kernels")
-    if options.times:
+    if options.times and rows:
         print_times(rows, options.times)
     if options.json:
         options.json.write_text(json.dumps({"rows": rows}, indent=1) + "\n")

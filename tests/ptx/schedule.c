@@ -460,6 +460,69 @@ static void barriers_behind_rows(void **state) {
     lilac_text_clear(&body);
 }
 
+/* Is there a barrier in front of the first load, with `pointers` addresses computed before it? */
+static bool has_barrier_in_front(const char *ptx, uint32_t pointers) {
+    const char *branch = strstr(ptx, "bra.uni"), *load = strstr(ptx, "ld.global");
+    if (branch == NULL || branch > load) {
+        return false;
+    }
+    assert_int_equal(count_of(ptx, "mov.b64 {"), pointers); /* their upper words */
+    assert_int_equal(count_of(ptx, "add.s64") - count_of(branch, "add.s64"), pointers);
+    assert_int_equal(count_of(ptx, "bra.uni"), 1);
+    return true;
+}
+
+static void barriers_in_front_of_loads(void **state) {
+    (void)state;
+    static const char each[] = "%a@ = add %p@, %tw : i64\n%x@ = ld.global [%a@] : i32\n";
+    static const char wide[] =
+        "%a@ = add %p@, %tw : i64\n%x@, %y@, %z@, %w@ = ld.global [%a@] : i32, i32, i32, i32\n";
+    static const char store[] = "st.global [%a0 + @0000], (%x@)\n";
+    static const char stores[] = "st.global [%a@], (%x@, %y@, %z@, %w@)\n";
+    static const struct {
+        uint32_t pointers;
+        const char *load, *store;
+        bool barrier;
+    } cases[] = {
+        {7, each, store, false},  {8, each, store, true},
+        {10, each, store, true},  /* 20 words of addresses and others: 64 warps have 32 registers */
+        {11, each, store, false}, /* the addresses cost warps */
+        {8, wide, stores, false}, /* the loads cost them */
+    };
+    writing w;
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        lilac_text body = {0};
+        repeat(&body, 0, cases[k].pointers, cases[k].load);
+        repeat(&body, 0, cases[k].pointers, cases[k].store);
+        open_pointers(&w, cases[k].pointers, lilac_text_get(&body));
+        if (has_barrier_in_front(lilac_text_get(&w.ptx), cases[k].pointers) != cases[k].barrier) {
+            fail_msg("case %zu:\n%s", k, lilac_text_get(&w.ptx));
+        }
+        close(&w);
+        lilac_text_clear(&body);
+    }
+
+    /* what does not count: a second load through a pointer, an address that waits for a load, loads behind
+     * a barrier */
+    static const char *const others[] = {
+        "%x = ld.global [%a0 + 4096] : i32\n",
+        "%o = mulwide_u %x0, %four : i64\n%a = add %p7, %o : i64\n%x = ld.global [%a] : i32\n",
+        "barrier\n%a = add %p7, %tw : i64\n%x = ld.global [%a] : i32\n",
+        "%a = add %p7, %tw : i64\n%x = ld.global [%a] : i32\n",
+    };
+    for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
+        lilac_text body = {0};
+        repeat(&body, 0, 7, each);
+        lilac_text_puts(&body, others[k]);
+        repeat(&body, 0, 7, store);
+        lilac_text_puts(&body, "st.global [%a0 + 4096], (%x)\n");
+        open_pointers(&w, 8, lilac_text_get(&body));
+        assert_int_equal(has_barrier_in_front(lilac_text_get(&w.ptx), 8), k == 3);
+        close(&w);
+        lilac_text_clear(&body);
+    }
+}
+
 /* ---- masks ------------------------------------------------------------------------------ */
 
 static uint32_t occurrences(const char *text, const char *what) {
@@ -540,69 +603,6 @@ static void masks_compared_again(void **state) {
     assert_int_equal(compared(ROUND, 9, plain, lilac_text_get(&two), &names), 36);
     assert_int_equal(names, 2);
     lilac_text_clear(&two);
-}
-
-/* Is the barrier in front of the first load, and what computes `pointers` addresses in front of it? */
-static bool has_barrier_in_front(const char *ptx, uint32_t pointers) {
-    const char *branch = strstr(ptx, "bra.uni"), *load = strstr(ptx, "ld.global");
-    if (branch == NULL || branch > load) {
-        return false;
-    }
-    assert_int_equal(count_of(ptx, "mov.b64 {"), pointers); /* their upper words */
-    assert_int_equal(count_of(ptx, "add.s64") - count_of(branch, "add.s64"), pointers);
-    assert_int_equal(count_of(ptx, "bra.uni"), 1);
-    return true;
-}
-
-static void barriers_in_front_of_loads(void **state) {
-    (void)state;
-    static const char each[] = "%a@ = add %p@, %tw : i64\n%x@ = ld.global [%a@] : i32\n";
-    static const char wide[] =
-        "%a@ = add %p@, %tw : i64\n%x@, %y@, %z@, %w@ = ld.global [%a@] : i32, i32, i32, i32\n";
-    static const char store[] = "st.global [%a0 + @0000], (%x@)\n";
-    static const char stores[] = "st.global [%a@], (%x@, %y@, %z@, %w@)\n";
-    static const struct {
-        uint32_t pointers;
-        const char *load, *store;
-        bool barrier;
-    } cases[] = {
-        {7, each, store, false},  {8, each, store, true},
-        {10, each, store, true},  /* 20 words of addresses and others: 64 warps have 32 registers */
-        {11, each, store, false}, /* the addresses cost warps */
-        {8, wide, stores, false}, /* the loads cost them */
-    };
-    writing w;
-    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        lilac_text body = {0};
-        repeat(&body, 0, cases[k].pointers, cases[k].load);
-        repeat(&body, 0, cases[k].pointers, cases[k].store);
-        open_pointers(&w, cases[k].pointers, lilac_text_get(&body));
-        if (has_barrier_in_front(lilac_text_get(&w.ptx), cases[k].pointers) != cases[k].barrier) {
-            fail_msg("case %zu:\n%s", k, lilac_text_get(&w.ptx));
-        }
-        close(&w);
-        lilac_text_clear(&body);
-    }
-
-    /* what does not count: a second load through a pointer, an address that waits for a load, loads behind
-     * a barrier */
-    static const char *const others[] = {
-        "%x = ld.global [%a0 + 4096] : i32\n",
-        "%o = mulwide_u %x0, %four : i64\n%a = add %p7, %o : i64\n%x = ld.global [%a] : i32\n",
-        "barrier\n%a = add %p7, %tw : i64\n%x = ld.global [%a] : i32\n",
-        "%a = add %p7, %tw : i64\n%x = ld.global [%a] : i32\n",
-    };
-    for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
-        lilac_text body = {0};
-        repeat(&body, 0, 7, each);
-        lilac_text_puts(&body, others[k]);
-        repeat(&body, 0, 7, store);
-        lilac_text_puts(&body, "st.global [%a0 + 4096], (%x)\n");
-        open_pointers(&w, 8, lilac_text_get(&body));
-        assert_int_equal(has_barrier_in_front(lilac_text_get(&w.ptx), 8), k == 3);
-        close(&w);
-        lilac_text_clear(&body);
-    }
 }
 
 int main(void) {

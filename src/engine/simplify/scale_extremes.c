@@ -100,7 +100,7 @@ static uint64_t times_power(uint64_t c, uint64_t power) {
     return is_power && c <= MOST_FACTOR && c >= ONE - power + LEAST_NORMAL ? c - (ONE - power) : 0;
 }
 
-/* Is it the sum of the value and another, of which only exponentials are taken? */
+/* Is it an addition or subtraction whose result is only an operand of exponentials? */
 static bool is_exponent(const lilac_tile_op *op) {
     if (op->code != LILAC_TILE_OP_ARITH_SUBF && op->code != LILAC_TILE_OP_ARITH_ADDF) {
         return false;

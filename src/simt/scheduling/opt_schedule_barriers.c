@@ -31,9 +31,9 @@
  *     …                                    ld.global %a
  *                                          …
  *
- * A thread reads the kernel's parameters from memory, too, and waits for them by the same six counters
- * as for loads (scoreboards; Jia et al., "Dissecting the NVIDIA Volta GPU Architecture", 2018, on
- * control information). Where these do not suffice, ptxas has the first load share a counter with a
+ * A thread reads the kernel's parameters from memory, too, and waits for them by the same six
+ * scoreboards as for loads (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture", 2018, on
+ * control information). Where these do not suffice, ptxas gives the first load the scoreboard of a
  * pointer that a later address needs, and the loads behind it are only issued when the first has
  * arrived. With the barrier ptxas waits for the pointers before the first load.
  *
@@ -138,7 +138,7 @@ static bool put_behind_rows(lilac_simt_kernel *kernel) {
     return changed;
 }
 
-/* What a value is computed from: pointers among the parameters, a bit for each, and loads. */
+/* What a value is computed from: parameters of 64 bits (pointers, as a rule), a bit for each, and loads. */
 enum { MOST_BITS = 63 };
 #define LOADED (UINT64_C(1) << MOST_BITS)
 
