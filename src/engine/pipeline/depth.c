@@ -88,7 +88,7 @@
  * Elsewhere the blocks of a multiprocessor hide each other's latency, and more copies in front of a loop
  * delay its first product: gradients of convolutions 58, 62; 1000 × 3000 × 2000 i8 32.4, 35.8.
  *
- * What fits: the buffers, all other allocations of the function, the largest block of those that
+ * What fits: the buffers, all other allocations that are live in the loop, the largest block of those that
  * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
  * exchanges between warps if the loop may have any. Blocks that tensor copies store in a loop
  * over tiles have memory beside the rings if a distance of two iterations is left
@@ -113,7 +113,7 @@ enum {
 
 typedef struct demand {
     const pipeline *p;
-    uint64_t other_bytes; /* allocations that are not rings */
+    uint64_t other_bytes; /* allocations that are live in the loop and not its rings */
     uint64_t
         box_bytes; /* the largest block of a tensor copy without a ring; one is there at a time */
     uint64_t store_bytes;  /* of blocks that tensor copies store in loops */
@@ -122,9 +122,9 @@ typedef struct demand {
     uint32_t sums;         /* and those of the accumulators of the loop's products */
     uint64_t clocks;       /* of the products of an iteration */
     uint64_t computed;     /* words of a thread that an iteration's other arithmetic computes */
-    bool exchanges;
-    bool multiplies; /* by mma */
-    bool computes;   /* other arithmetic than products */
+    uint64_t reserve;      /* for exchanges between warps */
+    bool multiplies;       /* by mma */
+    bool computes;         /* other arithmetic than products */
     bool persistent;
     bool asked_to_delay; /* by a request */
 } demand;
@@ -160,9 +160,11 @@ static void add_box(demand *d, const lilac_tile_op *load) {
 static bool is_arithmetic(const lilac_tile_op *op) {
     switch (op->code) {
     case LILAC_TILE_OP_ARITH_CONSTANT:
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
     case LILAC_TILE_OP_TTG_LOCAL_LOAD:
     case LILAC_TILE_OP_TT_BROADCAST:
     case LILAC_TILE_OP_TT_EXPAND_DIMS:
+    case LILAC_TILE_OP_TT_GATHER:
     case LILAC_TILE_OP_TT_RESHAPE:
     case LILAC_TILE_OP_TT_SPLAT:
     case LILAC_TILE_OP_TT_TRANS:
@@ -188,7 +190,8 @@ static void add_operation(void *data, lilac_tile_op *op) {
         }
         break;
     case LILAC_TILE_OP_TTG_LOCAL_ALLOC:
-        if (lilac_pipeline_load_of_alloc(d->p, op) == NULL) {
+        if (lilac_pipeline_load_of_alloc(d->p, op) == NULL &&
+            lilac_engine_is_live_in(op, d->p->loop)) {
             d->other_bytes += lilac_engine_bytes(op->results[0].type);
         }
         break;
@@ -201,16 +204,6 @@ static void add_operation(void *data, lilac_tile_op *op) {
             d->sums += lilac_engine_words(op->results[0].type);
             d->clocks += op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT ? clocks_of(op) : 0;
         }
-        break;
-    case LILAC_TILE_OP_TT_REDUCE:
-        d->exchanges |=
-            lilac_tile_is_inside(&op->results[0], d->p->loop) && lilac_engine_crosses_warps(op);
-        break;
-    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
-    case LILAC_TILE_OP_TT_SCAN:
-    case LILAC_TILE_OP_TT_GATHER:
-    case LILAC_TILE_OP_TT_HISTOGRAM:
-        d->exchanges |= op->result_count > 0 && lilac_tile_is_inside(&op->results[0], d->p->loop);
         break;
     default:
         if (is_arithmetic(op) && lilac_tile_is_inside(&op->results[0], d->p->loop)) {
@@ -229,8 +222,7 @@ static uint64_t resident(const demand *d, uint64_t slot_bytes, uint32_t buffers)
                                 .registers = d->words + LILAC_ENGINE_FREE_REGISTERS,
                                 .shared_bytes =
                                     slot_bytes * buffers + d->other_bytes + d->box_bytes};
-    const uint64_t reserve = d->exchanges ? shared_bytes / 16 : 0;
-    if (block.shared_bytes + reserve > shared_bytes) {
+    if (block.shared_bytes + d->reserve > shared_bytes) {
         return 0;
     }
     uint32_t blocks = lilac_resident_blocks(target->arch, &block);
@@ -583,14 +575,15 @@ static bool search_with_stores(pipeline *p, demand *d, uint64_t slot_bytes, uint
 
 /* The bytes that all rings may have. */
 static uint64_t ring_bytes(const demand *d) {
-    const uint64_t all = d->p->target->arch->shared_bytes, reserve = d->exchanges ? all / 16 : 0,
-                   other = d->other_bytes + d->box_bytes + reserve;
+    const uint64_t all = d->p->target->arch->shared_bytes,
+                   other = d->other_bytes + d->box_bytes + d->reserve;
     return other < all ? all - other : 0;
 }
 
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     demand d = {.p = p,
                 .words = lilac_engine_live_words(p->function, p->loop),
+                .reserve = lilac_engine_exchange_reserve(p->loop, p->target->arch),
                 .persistent = lilac_engine_is_persistent(p->loop)};
     uint64_t slot_bytes = 0, distance = stages - 1;
     lilac_schedule asked;

@@ -232,6 +232,47 @@ uint32_t lilac_engine_live_words_of(const lilac_tile_function *function, const l
 
 /* ---- shared memory --------------------------------------------------------------------------- */
 
+/* The operation of this block that is `op` or has it in its regions; NULL: none. */
+static const lilac_tile_op *in_block(const lilac_tile_op *op, const lilac_tile_block *block) {
+    while (op != NULL && op->parent != block) {
+        op = op->parent->parent->parent;
+    }
+    return op;
+}
+
+static bool is_behind(const lilac_tile_op *op, const lilac_tile_op *other) {
+    for (other = other->next; other != NULL && other != op; other = other->next) {
+    }
+    return other != NULL;
+}
+
+/* Is the result the operand's memory, or memory for a tensor? */
+static bool is_name(const lilac_tile_op *op) {
+    uint32_t first, end;
+    return op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC ||
+           op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT ||
+           lilac_tile_view_operands(op, &first, &end);
+}
+
+/* May an operation use the memory, or the tensor, that is `place`, of its block, or behind it? */
+static bool is_used_from(const lilac_tile_value *memory, const lilac_tile_op *place) {
+    for (const lilac_tile_use *use = memory->uses; use != NULL; use = use->next) {
+        const lilac_tile_op *user = in_block(use->op, place->parent);
+        if (user == NULL || user == place || is_behind(user, place) ||
+            user == place->parent->last ||
+            (is_name(use->op) && is_used_from(&use->op->results[0], place))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool lilac_engine_is_live_in(const lilac_tile_op *alloc, const lilac_tile_op *loop) {
+    const lilac_tile_op *place = in_block(loop, alloc->parent);
+    return place != NULL ? is_behind(place, alloc) && is_used_from(&alloc->results[0], place)
+                         : lilac_tile_is_inside(&alloc->results[0], loop);
+}
+
 /* The buffers that a load has as soon as it is a copy to a ring; 0: it is none. */
 static uint64_t ring_bytes(const lilac_tile_op *load, uint32_t buffers) {
     const bool ring = load->code == LILAC_TILE_OP_TT_LOAD && lilac_tile_is_in_loop(load) &&
@@ -262,24 +303,50 @@ uint64_t lilac_engine_ring_bytes(const lilac_tile_op *op, uint32_t buffers) {
 }
 
 typedef struct byte_count {
+    const lilac_tile_op *loop;
     uint64_t bytes;
     uint32_t buffers;
 } byte_count;
 
 static void add_bytes(void *data, lilac_tile_op *op) {
     byte_count *c = data;
-    c->bytes += lilac_engine_ring_bytes(op, c->buffers);
+    if (op->result_count == 1 && lilac_engine_is_live_in(op, c->loop)) {
+        c->bytes += lilac_engine_ring_bytes(op, c->buffers);
+    }
 }
 
 lilac_block_demand lilac_engine_block_demand(const lilac_tile_function *function,
                                              const lilac_tile_op *loop,
                                              const lilac_target *target) {
-    byte_count c = {.buffers = target->num_stages};
+    byte_count c = {.loop = loop, .buffers = target->num_stages};
     lilac_tile_walk(function->body, add_bytes, &c);
     return (lilac_block_demand){.warps = target->num_warps,
                                 .registers = lilac_engine_live_words(function, loop) +
                                              LILAC_ENGINE_OTHER_REGISTERS,
                                 .shared_bytes = c.bytes};
+}
+
+static void find_exchange(void *data, lilac_tile_op *op) {
+    bool *found = data;
+    switch (op->code) {
+    case LILAC_TILE_OP_TT_REDUCE:
+        *found |= lilac_engine_crosses_warps(op);
+        break;
+    case LILAC_TILE_OP_TTG_CONVERT_LAYOUT:
+    case LILAC_TILE_OP_TT_SCAN:
+    case LILAC_TILE_OP_TT_GATHER:
+    case LILAC_TILE_OP_TT_HISTOGRAM:
+        *found |= op->result_count > 0;
+        break;
+    default:
+        break;
+    }
+}
+
+uint64_t lilac_engine_exchange_reserve(const lilac_tile_op *loop, const lilac_arch *arch) {
+    bool found = false;
+    lilac_tile_walk(loop->regions[0], find_exchange, &found);
+    return found ? arch->shared_bytes / 16 : 0;
 }
 
 /* ---- overlaps -------------------------------------------------------------------------------- */

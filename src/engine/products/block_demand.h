@@ -3,7 +3,7 @@
  *
  *     registers   most live words of tensors + LILAC_ENGINE_OTHER_REGISTERS
  *     shared      buffers of loads that become copies, one for each stage, and other allocations
- *                 that loops use; not the scratch memory of the lowering
+ *                 that are live in the loop; not the scratch memory of the lowering
  *
  * The number b of resident blocks follows from both (lilac/occupancy.h). What a resident block is
  * worth: in an iteration, a block occupies the tensor cores for T clocks and the other pipes for C;
@@ -45,10 +45,15 @@ uint32_t lilac_engine_live_words(const lilac_tile_function *function, const lila
  * `threads` threads. */
 uint32_t lilac_engine_live_words_of(const lilac_tile_function *function, const lilac_tile_op *loop,
                                     uint32_t threads);
+/* Is the memory of an allocation, or the tensor of a load, there in some iteration of the loop? Memory of
+ * another loop is not: lowering gives its place to others. */
+bool lilac_engine_is_live_in(const lilac_tile_op *alloc, const lilac_tile_op *loop);
 /* Bytes of shared memory that are there for one operation: the rings of a load in a loop that
  * becomes copies (all of its uses are memory or conversions), or an allocation for anything else
  * that a loop uses; otherwise 0. Memory that no loop uses shares the place of rings. */
 uint64_t lilac_engine_ring_bytes(const lilac_tile_op *op, uint32_t buffers);
+/* Bytes of shared memory to leave for exchanges between warps in a loop; 0: it has none. */
+uint64_t lilac_engine_exchange_reserve(const lilac_tile_op *loop, const lilac_arch *arch);
 /* The demand of a block of a numbered function in a loop, before pipeline_loops. */
 lilac_block_demand lilac_engine_block_demand(const lilac_tile_function *function,
                                              const lilac_tile_op *loop, const lilac_target *target);

@@ -16,11 +16,13 @@
  * The product stays in flight over the back edge, because ptxas moves a wait within a body as early
  * as it can. For the same reason what is carried is %p and not %t, whose registers the product
  * still reads. No sum changes: the products are added in the same order. The first iteration adds a
- * product of zeros, for which a buffer of the ring is filled with zeros.
+ * product of zeros, for which a buffer of the ring is filled with zeros, to what the sum starts from: that is
+ * +0, or a sum of an earlier loop that is never -0, as where a loop over the tiles that a mask leaves whole
+ * follows one over the others. Such a sum starts from +0, too, and its scales are exponentials: neither
+ * +0 · scale + p nor a further sum is -0 then.
  *
- * A product is delayed if its sum starts from +0 and is otherwise used only to be scaled, its first
- * operand is in registers and is computed from another product of the iteration, and its second
- * operand is a loaded tile. pipeline_loops gives the rings one buffer more, which keeps the tile of
+ * A product is delayed if its sum is otherwise used only to be scaled, its first operand is in registers and
+ * is computed from another product of the iteration, and its second operand is a loaded tile. pipeline_loops gives the rings one buffer more, which keeps the tile of
  * the iteration before, puts the loop into a conditional (products.c says why), and marks the
  * product (lilac.delayed). */
 #include "internal.h"
@@ -29,7 +31,7 @@
 
 #include <string.h>
 
-enum { MOST_SEARCHED = 512 };
+enum { MOST_SEARCHED = 512, MOST_LOOPS = 8, ONE = 0x3F800000 /* of f32 */ };
 
 /* ---- which products -------------------------------------------------------------------------- */
 
@@ -93,6 +95,60 @@ static lilac_tile_value *scale_of(const lilac_tile_op *loop, const lilac_tile_va
     return op->operands[1 - sum->uses->index].value;
 }
 
+/* Is the scale an exponential of f32, which is not below 0, in any shape and layout? */
+static bool is_exponential(const lilac_tile_value *scale) {
+    const lilac_tile_op *op = scale->op;
+    while (op != NULL &&
+           (op->code == LILAC_TILE_OP_TT_BROADCAST || op->code == LILAC_TILE_OP_TT_EXPAND_DIMS ||
+            op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT)) {
+        op = op->operands[0].value->op;
+    }
+    return op != NULL && lilac_tile_element(scale->type)->scalar == LILAC_F32 &&
+           (op->code == LILAC_TILE_OP_MATH_EXP2 || op->code == LILAC_TILE_OP_MATH_EXP);
+}
+
+static bool is_never_minus_zero(const lilac_tile_value *sum, uint32_t depth);
+
+/* The sum number k that a loop carries: a product, added to the scaled sum of the iteration before. */
+static bool is_never_minus_zero_sum(const lilac_tile_op *loop, uint32_t k, uint32_t depth) {
+    const lilac_tile_op *product = lilac_tile_next(loop, k)->op;
+    if (product == NULL || product->parent != loop->regions[0]->first ||
+        product->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
+        return false;
+    }
+    const lilac_tile_value *scale =
+        scale_of(loop, product->operands[2].value, lilac_tile_iteration_argument(loop, k));
+    return scale != NULL && is_exponential(scale) &&
+           is_never_minus_zero(lilac_tile_init(loop, k), depth);
+}
+
+static bool is_never_minus_zero(const lilac_tile_value *sum, uint32_t depth) {
+    const lilac_tile_op *op = sum->op;
+    if (lilac_tile_is_zero(sum)) {
+        return true;
+    }
+    if (op == NULL || depth == 0) {
+        return false;
+    }
+    if (op->code == LILAC_TILE_OP_SCF_FOR) {
+        return is_never_minus_zero_sum(op, sum->index, depth - 1);
+    }
+    bool never = op->code == LILAC_TILE_OP_SCF_IF;
+    for (uint32_t r = 0; never && r < op->region_count; r++) {
+        const lilac_tile_op *yield = lilac_tile_terminator(op->regions[r]);
+        never = is_never_minus_zero(yield->operands[sum->index].value, depth - 1);
+    }
+    return never;
+}
+
+/* Does the sum start from +0, or from one that is never -0, and stays so? */
+static bool starts_without_minus_zero(const lilac_tile_op *loop, uint32_t k,
+                                      const lilac_tile_value *scale) {
+    const lilac_tile_value *init = lilac_tile_init(loop, k);
+    return lilac_tile_is_zero(init) ||
+           (is_exponential(scale) && is_never_minus_zero(init, MOST_LOOPS));
+}
+
 bool lilac_engine_can_delay(const lilac_tile_op *loop, const lilac_tile_op *op) {
     const lilac_tile_block *body = loop->regions[0]->first;
     if (op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT || op->parent != body) {
@@ -100,11 +156,13 @@ bool lilac_engine_can_delay(const lilac_tile_op *loop, const lilac_tile_op *op) 
     }
     const lilac_tile_use *use = op->results[0].uses;
     const lilac_tile_value *a = op->operands[0].value, *b = op->operands[1].value;
+    if (use == NULL || use->next != NULL || use->op != body->last) {
+        return false;
+    }
+    const lilac_tile_value *scale =
+        scale_of(loop, op->operands[2].value, lilac_tile_iteration_argument(loop, use->index));
     uint32_t budget = MOST_SEARCHED;
-    return use != NULL && use->next == NULL && use->op == body->last &&
-           lilac_tile_is_zero(lilac_tile_init(loop, use->index)) &&
-           scale_of(loop, op->operands[2].value, lilac_tile_iteration_argument(loop, use->index)) !=
-               NULL &&
+    return scale != NULL && starts_without_minus_zero(loop, use->index, scale) &&
            lilac_tile_is_tensor(a->type) && is_in_body(loop, b) &&
            comes_from_product(loop, a, &budget);
 }
@@ -324,9 +382,11 @@ static void delay_product(const delay *d, lilac_tile_op *op) {
     p.carried[0] = source_of(loop, op->operands[0].value);
     p.carried[1] = source_of(loop, p.scale);
     p.carried[2] = index->operands[1].value;
+    const int64_t first_scale = lilac_tile_is_zero(lilac_tile_init(loop, p.sum)) ? 0 : ONE;
     lilac_tile_value *inits[3], *arguments[3], *results[3];
     for (uint32_t i = 0; i < 3; i++) {
-        const int64_t value = i == 2 ? index->operands[0].value->type->shape[0] - 1 : 0;
+        const int64_t last_buffer = index->operands[0].value->type->shape[0] - 1;
+        const int64_t value = i == 0 ? 0 : i == 1 ? first_scale : last_buffer;
         inits[i] =
             &lilac_engine_make_constant(d->module, loop, p.carried[i]->type, value)->results[0];
     }

@@ -24,8 +24,8 @@
  * replaced by those of the next iteration. overlap_products then delays the waits.
  *
  * A rotated result is there twice, and loads that other operations use too get a second ring. Where
- * that leaves one resident block of several, or too few registers, the loop stays as it is
- * (block_demand.h). */
+ * that leaves one resident block of several, too few registers, or no memory for rings of two buffers, the
+ * loop stays as it is (block_demand.h). */
 #include "emit.h"
 #include "pipeline/schedule.h"
 #include "products/block_demand.h"
@@ -411,18 +411,39 @@ static bool is_loaded_twice(const rotation *r, const lilac_tile_op *op) {
     return use != NULL;
 }
 
+/* The demand with a second ring for loads that are executed twice. */
+static lilac_block_demand demand_after(const rotation *r, const lilac_target *target) {
+    lilac_block_demand demand = lilac_engine_block_demand(r->function, r->loop, target);
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (is_loaded_twice(r, r->ops[i])) {
+            demand.shared_bytes += lilac_engine_ring_bytes(r->ops[i], target->num_stages);
+        }
+    }
+    return demand;
+}
+
+/* Is there memory for the shortest rings, beside the operands of the first iteration's value? Otherwise no
+ * load of the loop becomes a copy. */
+static bool has_rings(const rotation *r) {
+    lilac_target shortest = *r->target;
+    shortest.num_stages = 2;
+    uint64_t bytes = demand_after(r, &shortest).shared_bytes;
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (r->ops[i]->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC) {
+            bytes += lilac_engine_bytes(r->ops[i]->results[0].type);
+        }
+    }
+    const lilac_arch *arch = r->target->arch;
+    return bytes + lilac_engine_exchange_reserve(r->loop, arch) <= arch->shared_bytes;
+}
+
 /* Is the overlap worth the registers of a second value, and a second ring for loads that are
  * executed twice? */
 static bool pays(const rotation *r, const lilac_tile_value *value) {
     const lilac_block_demand before = lilac_engine_block_demand(r->function, r->loop, r->target);
-    lilac_block_demand after = before;
+    lilac_block_demand after = demand_after(r, r->target);
     after.registers += lilac_engine_words(value->type);
-    for (uint32_t i = 0; i < r->count; i++) {
-        if (is_loaded_twice(r, r->ops[i])) {
-            after.shared_bytes += lilac_engine_ring_bytes(r->ops[i], r->target->num_stages);
-        }
-    }
-    return lilac_engine_overlap_pays(r->target->arch, &before, &after);
+    return has_rings(r) && lilac_engine_overlap_pays(r->target->arch, &before, &after);
 }
 
 static void find_writes(void *data, lilac_tile_op *op) {
