@@ -95,6 +95,7 @@ typedef struct lilac_target {
     bool split_sums;     /* with launch_maps: and may launch several blocks for one program, which
                             divide the iterations of a sum of products (split_sums) */
     bool keep_warps;     /* num_warps warps even where another number is faster (choose_warps) */
+    bool keep_order;     /* programs start in the order of their numbers (order_programs) */
 } lilac_target;
 
 LILAC_END

@@ -170,6 +170,17 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_resize_tiles(lilac_tile_module *modul
  * Linear in the size of the module. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_split_sums(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);
+/* Lets the programs of a kernel start in the order of decreasing work, where the numbers of iterations of
+ * its loops with products grow or shrink along one axis of the grid: a permutation of the numbers that
+ * tt.get_program_id gives, made by lilac_lower. The attribute LILAC_PROGRAM_ORDER of the function is 1, 2 or
+ * 3 for numbers along x, y or z that are given from 0 up, as an outermost loop would, negative for the last one
+ * first. Not with target->keep_order, for clusters, for kernels with `lilac.launch_split`, and for those with
+ * atomic or volatile accesses in scf.while. Never fails. Linear in the size of the module, apart from bounded
+ * searches for the bounds of each loop. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_order_programs(lilac_tile_module *module,
+                                                          const lilac_target *target,
+                                                          bool *changed);
+#define LILAC_PROGRAM_ORDER "lilac.program_order"
 /* How tensor copies move a block of a descriptor: boxes of `sizes` elements, as many as the block
  * has. The memory has the layout of #ttg.nvmma_shared with that swizzle, not transposed. */
 typedef struct lilac_box {

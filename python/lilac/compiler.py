@@ -12,8 +12,8 @@ from . import _core
 from .errors import CompilationError, Error, diagnostics_of, object_of
 
 # The flags of _core.compile (python/src/compile.c).
-_LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT, _KEEP_SUBNORMALS, _TILE_IR, _LAUNCH_MAPS, _SPLIT_SUMS, _KEEP_WARPS = \
-    1, 2, 4, 8, 16, 32, 64, 128, 256
+_LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT, _KEEP_SUBNORMALS, _TILE_IR, _LAUNCH_MAPS, _SPLIT_SUMS, _KEEP_WARPS, \
+    _KEEP_ORDER = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512
 
 _SUFFIXES = (".ttir", ".ttgir", ".mlir", ".simt")
 
@@ -204,7 +204,8 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
             num_ctas: Optional[int] = None, num_stages: Optional[int] = None, line_info: bool = True,
             fuse: bool = True, file: Optional[str] = None, tile: bool = False,
             simt: bool = False, newest_ptx: Optional[int] = None, flush_subnormals: bool = True,
-            launch_maps: bool = False, split_sums: bool = False, keep_warps: bool = False) -> Kernel:
+            launch_maps: bool = False, split_sums: bool = False, keep_warps: bool = False,
+            keep_order: bool = False) -> Kernel:
     """Compiles a module to PTX.
 
     ttir: the text of a module in TTIR or TTGIR (`kernel.asm["ttir"]` under Triton); or a file: a path
@@ -228,6 +229,7 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
         the iterations of a sum of products: `launch_split` of the metadata says how it decides.
     keep_warps: whether the kernel has num_warps warps even where another number is faster. `num_warps` of the
         metadata says how many it has, `asked_warps` how many it was to have.
+    keep_order: whether programs start in the order of their numbers even where others have more work.
 
     Raises CompilationError for a module that the compiler refuses, Error for an option outside its range,
     TypeError for one of another type, OSError for a file that cannot be read. Other Python threads run
@@ -235,7 +237,7 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
     flags = (_LINE_INFO if line_info else 0) | (0 if fuse else _NO_CONTRACTION) | (_TILE if tile else 0) \
         | (_SIMT if simt else 0) | (0 if flush_subnormals else _KEEP_SUBNORMALS) \
         | (_LAUNCH_MAPS if launch_maps else 0) | (_SPLIT_SUMS if split_sums else 0) \
-        | (_KEEP_WARPS if keep_warps else 0)
+        | (_KEEP_WARPS if keep_warps else 0) | (_KEEP_ORDER if keep_order else 0)
     source = source_of(ttir, file, target, num_warps, num_ctas, num_stages, flags)
     result = _core.compile(*source, count("newest_ptx", newest_ptx))
     if result[0] is None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _core
-from .compiler import (_KEEP_SUBNORMALS, _KEEP_WARPS, _LAUNCH_MAPS, _NO_CONTRACTION, _SPLIT_SUMS, Kernel, Text, count,
+from .compiler import (_KEEP_ORDER, _KEEP_SUBNORMALS, _KEEP_WARPS, _LAUNCH_MAPS, _NO_CONTRACTION, _SPLIT_SUMS, Kernel, Text, count,
                        source_of)
 from .errors import CompilationError, Diagnostic, Error, SimulationError, diagnostics_of, object_of
 from .tensor_map import TensorMap, tensor_element
@@ -180,7 +180,7 @@ def _source_of_kernel(kernel: Kernel, options: tuple[Any, ...], fuse: bool) -> A
     if kernel._source is None:
         raise Error("this Kernel does not have the text that it was compiled from; give run() that text")
     return kernel._source._replace(flags=kernel._source.flags & (_NO_CONTRACTION | _KEEP_SUBNORMALS | _LAUNCH_MAPS
-                                                               | _SPLIT_SUMS | _KEEP_WARPS))
+                                                               | _SPLIT_SUMS | _KEEP_WARPS | _KEEP_ORDER))
 
 
 def _facts(metadata: dict[str, Any], name: Optional[str]) -> dict[str, Any]:

@@ -25,7 +25,8 @@ enum {
     LAUNCH_MAPS = 64,
     SPLIT_SUMS = 128,
     KEEP_WARPS = 256,
-    ALL_FLAGS = 511
+    KEEP_ORDER = 512,
+    ALL_FLAGS = 1023
 };
 
 typedef struct job {
@@ -84,6 +85,7 @@ bool read_options(lilac_options *options, const char *target, const unsigned lau
     options->target.launch_maps = (flags & LAUNCH_MAPS) != 0;
     options->target.split_sums = (flags & SPLIT_SUMS) != 0;
     options->target.keep_warps = (flags & KEEP_WARPS) != 0;
+    options->target.keep_order = (flags & KEEP_ORDER) != 0;
     options->target.arch = target != NULL ? lilac_arch_find(target) : NULL;
     options->target.num_warps = launch[0];
     options->target.num_ctas = launch[1];

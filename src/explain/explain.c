@@ -195,3 +195,9 @@ const lilac_explain_budget *lilac_explain_budget_get(const lilac_explanation *e)
 const lilac_compilation *lilac_explain_compilation(const lilac_explanation *e) {
     return &e->compilation;
 }
+
+char explain_sorted_axis(const lilac_explanation *e, bool *descending) {
+    const int64_t order = lilac_tile_find_integer(&e->function->attributes, LILAC_PROGRAM_ORDER, 0);
+    *descending = order < 0;
+    return order == 0 ? '\0' : (char)('x' + (order < 0 ? -order : order) - 1);
+}

@@ -249,6 +249,9 @@ void explain_find_reuse(lilac_explanation *e);
 double explain_sectors(const lilac_explanation *e, bool shared);
 void explain_find_budget(lilac_explanation *e);
 
+/* The axis by whose numbers the programs start, and whether the last one starts first; '\0': programs start in the
+ * order of their numbers. (explain.c) */
+char explain_sorted_axis(const lilac_explanation *e, bool *descending);
 /* The axis facts of the function, computed when they are first asked for. (explain.c) */
 const lilac_axis_analysis *explain_facts(lilac_explanation *e);
 

@@ -141,7 +141,10 @@ static bool place(lilac_lowering *l, const lilac_tile_op *op, bool is_count) {
         .detail = (uint8_t)number,
     };
     lilac_simt_type type = LILAC_SIMT_I32;
-    result->base[0] = lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
+    const int64_t order = lilac_tile_find_integer(&l->function->attributes, LILAC_PROGRAM_ORDER, 0);
+    result->base[0] = !is_count && order != 0
+                          ? lilac_lower_ordered_program(l, order, (uint32_t)number)
+                          : lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);
     result->low = is_count ? 1 : 0;
     result->high = is_count ? INT32_MAX : INT32_MAX - 1;
     return true;

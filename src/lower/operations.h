@@ -8,6 +8,9 @@
 /* arithmetic.c: by the row INTEGER of the operation; sums and products keep constant
  * offsets separate */
 bool lilac_lower_integer_op(lilac_lowering *l, const lilac_tile_op *op);
+/* program_order.c: the number of a program along an axis where the programs of the kernel have another order
+ * (LILAC_PROGRAM_ORDER) */
+lilac_simt_value lilac_lower_ordered_program(lilac_lowering *l, int64_t order, uint32_t axis);
 /* An unsigned division or remainder whose dividend has offsets: registers share divisions
  * (divisions.c). *lowered false: the rules do not apply, and nothing was built. */
 bool lilac_lower_shared_division(lilac_lowering *l, const lilac_tile_op *op, bool remainder,

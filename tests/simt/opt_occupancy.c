@@ -182,8 +182,11 @@ static void streams_fill_partitions(void **state) {
     assert_true(more > 0 && fewer > 0);
 }
 
-/* Loads of a row, a sum over the lanes if it is one of an exchange, and a store of each element. */
-static void generate_row(lilac_text *out, uint32_t elements, bool exchange) {
+/* What is computed from the sum of a row: a square, a sum over the lanes, or a product of matrices. */
+typedef enum row_kind { SQUARE, EXCHANGE, PRODUCT } row_kind;
+
+/* Loads of a row, what is computed from its sum, and a store of each element. */
+static void generate_row(lilac_text *out, uint32_t elements, row_kind kind) {
     lilac_text_puts(out, "simt.module target \"sm_90a\" {\n"
                          "kernel @k(%i: i64 ptr align 16, %o: i64 ptr align 16) "
                          "warps 1 ctas 1 shared 0 {\n"
@@ -198,10 +201,20 @@ static void generate_row(lilac_text *out, uint32_t elements, bool exchange) {
     for (uint32_t e = 0; e < elements; e++) {
         lilac_text_printf(out, "%%s%u = fadd %%s%u, %%x%u : f32\n", e + 1, e, e);
     }
-    if (exchange) {
-        lilac_text_printf(out, "%%other = shuffle xor %%s%u, %%one : f32\n", elements);
-    } else {
+    switch (kind) {
+    case SQUARE:
         lilac_text_printf(out, "%%other = fmul %%s%u, %%s%u : f32\n", elements, elements);
+        break;
+    case EXCHANGE:
+        lilac_text_printf(out, "%%other = shuffle xor %%s%u, %%one : f32\n", elements);
+        break;
+    case PRODUCT:
+        lilac_text_printf(out,
+                          "%%d0, %%d1, %%d2, %%other = mma %%one, %%one, %%one, %%one, %%one, "
+                          "%%one, %%s0, %%s0, %%s0, %%s%u : f32, f32, f32, f32 "
+                          "{a = f16, b = f16, d = f32, m = 16, n = 8, k = 16}\n",
+                          elements);
+        break;
     }
     for (uint32_t e = 0; e < elements; e++) {
         lilac_text_printf(out, "%%y%u = fadd %%x%u, %%other : f32\n", e, e);
@@ -212,12 +225,17 @@ static void generate_row(lilac_text *out, uint32_t elements, bool exchange) {
 
 static void generate_sum(lilac_text *out, uint32_t warps, uint32_t elements) {
     (void)warps;
-    generate_row(out, elements, true);
+    generate_row(out, elements, EXCHANGE);
 }
 
 static void generate_line(lilac_text *out, uint32_t warps, uint32_t elements) {
     (void)warps;
-    generate_row(out, elements, false);
+    generate_row(out, elements, SQUARE);
+}
+
+static void generate_line_with_product(lilac_text *out, uint32_t warps, uint32_t elements) {
+    (void)warps;
+    generate_row(out, elements, PRODUCT);
 }
 
 /* A sum over lanes waits for all loads of the row, which have registers then, if there are four or
@@ -314,15 +332,20 @@ static void two_blocks_of_products(void **state) {
     }
 }
 
-/* Where live words do not fit in the registers of a thread, one block is enough, however small it is. */
-static void one_block_for_what_spills(void **state) {
+/* Where live words of products do not fit in the registers of a thread, one block is enough, however small it
+ * is. Other code gets no number. */
+static void one_block_for_products_that_spill(void **state) {
     (void)state;
     assert_int_equal(blocks_of_products(4, 256, 1, 100), 0);
     assert_int_equal(blocks_of_products(4, 256, 1, 200), 1);
-    const outcome few = run(generate_line, 1, 96), many = run(generate_line, 1, 300);
-    assert_true(few.words <= LILAC_MOST_REGISTERS && many.words > LILAC_MOST_REGISTERS);
-    assert_int_equal(few.blocks, 0);
-    assert_true(many.blocks > 0);
+    for (uint32_t product = 0; product < 2; product++) {
+        void (*const put)(lilac_text *, uint32_t, uint32_t) =
+            product == 0 ? generate_line : generate_line_with_product;
+        const outcome few = run(put, 1, 96), many = run(put, 1, 300);
+        assert_true(few.words <= LILAC_MOST_REGISTERS && many.words > LILAC_MOST_REGISTERS);
+        assert_int_equal(few.blocks, 0);
+        assert_int_equal(many.blocks, product);
+    }
 }
 
 /* Two sums in a tree of 2^`levels` loads: a mean of the loads, and of the squares of the differences that
@@ -482,6 +505,6 @@ int main(void) {
                                        cmocka_unit_test(choices_take_no_registers),
                                        cmocka_unit_test(busy_loops_have_most_warps),
                                        cmocka_unit_test(two_blocks_of_products),
-                                       cmocka_unit_test(one_block_for_what_spills)};
+                                       cmocka_unit_test(one_block_for_products_that_spill)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,7 +333,8 @@ int target_options_apply(const subcommand *command, const target_options *target
                                      .num_stages = target->num_stages,
                                      .launch_maps = target->launch_maps,
                                      .split_sums = target->split_sums,
-                                     .keep_warps = target->keep_warps};
+                                     .keep_warps = target->keep_warps,
+                                     .keep_order = target->keep_order};
     options->schedules = target->schedules.list;
     options->schedule_count = target->schedules.count;
     return -1;

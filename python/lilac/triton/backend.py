@@ -266,6 +266,7 @@ class Compilation:
                  "flush_subnormals": getattr(options, "enable_reflect_ftz", True),
                  "line_info": not knobs.compilation.disable_line_info, "newest_ptx": newest,
                  "keep_warps": not self.settings.choose_warps or options.maxnreg is not None or self.ahead,
+                 "keep_order": not self.settings.order_programs,
                  "file": f"{self.record['name']}.ttir"}
         try:
             kernel = compile(text, tile=True, **words)
@@ -284,7 +285,7 @@ class Compilation:
         self.record["compile"] = sum(one["seconds"] for one in said["passes"])
         metadata["name"] = said["name"]
         metadata["num_warps"] = said["num_warps"]  # with those of partitions
-        self.record["warps"] = {key: words[key] for key in ("num_warps", "keep_warps")}  # as asked for
+        self.record["asked"] = {key: words[key] for key in ("num_warps", "keep_warps", "keep_order")}
         metadata["shared"] = max(said["shared"], getattr(options, "min_shared_mem", None) or 0)
         for key in ("tmem_size", "tensordesc_meta", "global_scratch_size", "global_scratch_align"):
             metadata[key] = said[key]

@@ -29,14 +29,14 @@ def explain(kernel: Any, *, grid: Optional[Grid] = None, arguments: Optional[Map
     backend = metadata.target
     architecture = getattr(metadata, "arch", None) or backend.arch
     record = getattr(metadata, "lilac", None) or {}
-    mapped, warps = record.get("mapped"), record.get("warps", {"num_warps": metadata.num_warps})
+    mapped, asked = record.get("mapped"), record.get("asked", {"num_warps": metadata.num_warps})
     own = getattr(kernel, "n_regs", None) or None  # of the plain kernel
     known = {name: value.cpu().numpy() if hasattr(value, "cpu") else value for name, value in (arguments or {}).items()}
 
     def explanation(launch_maps: bool, registers: Optional[int]) -> Explanation:
         return explain_module(text, grid=grid, arguments=known, trip_counts=trip_counts,
                               target=device_name(int(re.sub(r"\D", "", str(architecture)))),
-                              **warps, num_ctas=metadata.num_ctas, num_stages=metadata.num_stages,
+                              **asked, num_ctas=metadata.num_ctas, num_stages=metadata.num_stages,
                               launch_maps=launch_maps, registers=registers,
                               fuse=getattr(metadata, "enable_fp_fusion", True),
                               flush_subnormals=getattr(metadata, "enable_reflect_ftz", True),

@@ -30,6 +30,7 @@ KNOWN = ((3, 4), (3, 9))  # the oldest and the newest minor version of Triton th
 MAPS_VARIABLE = "LILAC_TRITON_LAUNCH_MAPS"
 SPLIT_VARIABLE = "LILAC_TRITON_SPLIT_SUMS"
 WARPS_VARIABLE = "LILAC_TRITON_CHOOSE_WARPS"
+ORDER_VARIABLE = "LILAC_TRITON_ORDER_PROGRAMS"
 TAG_VARIABLE = "TORCH_COMPILE_CACHE_KEY_TAG"
 
 
@@ -62,12 +63,14 @@ class Settings:
     launch_maps: bool = True  # kernels may have tensor maps that the launcher makes
     split_sums: bool = True  # and the launcher may divide their sums of products among blocks
     choose_warps: bool = True  # kernels may have other numbers of warps than they ask for
+    order_programs: bool = True  # programs with the most work may start first
 
     @functools.cached_property
     def key(self) -> str:
         """Part of every key of a cache."""
         key = build_key() + ("-or-triton" if self.fallback else "") + ("" if self.launch_maps else "-no-maps") \
-            + ("" if self.split_sums else "-whole-sums") + ("" if self.choose_warps else "-asked-warps")
+            + ("" if self.split_sums else "-whole-sums") + ("" if self.choose_warps else "-asked-warps") \
+            + ("" if self.order_programs else "-own-order")
         return f"{key}-{_file_key(self.ptxas)}" if self.ptxas else key
 
 
@@ -113,7 +116,7 @@ _undo: list[Callable[[], Any]] = []
 
 
 _SWITCHES = {MAPS_VARIABLE: "launch_maps", SPLIT_VARIABLE: "split_sums",
-             WARPS_VARIABLE: "choose_warps"}  # fields, which "0" switches off
+             WARPS_VARIABLE: "choose_warps", ORDER_VARIABLE: "order_programs"}  # fields, which "0" switches off
 _user: dict[str, Optional[str]] = {}  # those variables that lilac has set, as they were before
 
 
@@ -123,7 +126,7 @@ def _asked(variable: str) -> bool:
 
 
 def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums: bool = True,
-           choose_warps: bool = True) -> None:
+           choose_warps: bool = True, order_programs: bool = True) -> None:
     """From now on Triton compiles through lilac, in this process and in those that it starts.
 
     What lilac refuses raises `lilac.CompilationError`; with `fallback="triton"` such kernels are
@@ -132,14 +135,17 @@ def enable(fallback: Optional[str] = None, launch_maps: bool = True, split_sums:
     launcher of such a kernel may start several blocks for each program, which divide the iterations of a sum of
     products; its order depends on the grid then. With `split_sums=False`, or LILAC_TRITON_SPLIT_SUMS=0, it does
     not. A kernel with matrix products has four or eight warps where that is faster than what it asks for; with
-    `choose_warps=False`, or LILAC_TRITON_CHOOSE_WARPS=0, it has as many as it asks for."""
+    `choose_warps=False`, or LILAC_TRITON_CHOOSE_WARPS=0, it has as many as it asks for. Where the programs of a
+    kernel have more and more work, as in causal attention, those with the most start first; with
+    `order_programs=False`, or LILAC_TRITON_ORDER_PROGRAMS=0, they start in the order of their numbers."""
     if fallback not in (None, "triton"):
         raise ValueError(f'fallback is None or "triton", not {fallback!r}')
     with _lock:
         settings = Settings(fallback == "triton", os.environ.get("LILAC_PTXAS") or None, _version() >= (3, 5),
                             _refusal_class(), bool(launch_maps) and _asked(MAPS_VARIABLE),
                             bool(split_sums) and _asked(SPLIT_VARIABLE),
-                            bool(choose_warps) and _asked(WARPS_VARIABLE))
+                            bool(choose_warps) and _asked(WARPS_VARIABLE),
+                            bool(order_programs) and _asked(ORDER_VARIABLE))
         _switch_to(settings)
 
 
@@ -155,10 +161,11 @@ def is_enabled() -> bool:
 
 @contextlib.contextmanager
 def enabled(fallback: Optional[str] = None, launch_maps: bool = True,
-            split_sums: bool = True, choose_warps: bool = True) -> Iterator[None]:
+            split_sums: bool = True, choose_warps: bool = True,
+            order_programs: bool = True) -> Iterator[None]:
     """`enable` for a block; then as it was before."""
     before = _active
-    enable(fallback, launch_maps, split_sums, choose_warps)
+    enable(fallback, launch_maps, split_sums, choose_warps, order_programs)
     try:
         yield
     finally:

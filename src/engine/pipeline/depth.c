@@ -214,21 +214,32 @@ static void add_operation(void *data, lilac_tile_op *op) {
     }
 }
 
+static uint64_t bytes_of_rings(const demand *d, uint64_t slot_bytes, uint32_t buffers) {
+    return slot_bytes * buffers + d->other_bytes + d->box_bytes;
+}
+
+/* Blocks that are resident at a time with these rings, if threads have so many registers. */
+static uint32_t resident_with(const demand *d, uint64_t slot_bytes, uint32_t buffers,
+                              uint32_t registers) {
+    const lilac_block_demand block = {.warps = d->p->target->num_warps,
+                                      .registers = registers,
+                                      .shared_bytes = bytes_of_rings(d, slot_bytes, buffers)};
+    return lilac_resident_blocks(d->p->target->arch, &block);
+}
+
+/* The registers of a thread where the pass occupancy asks for a second block. */
+static uint32_t least_registers(const demand *d) {
+    return min_u32(d->words + LILAC_ENGINE_OTHER_REGISTERS, LILAC_MOST_REGISTERS);
+}
+
 /* Blocks that are resident at a time with these rings; 0: the rings do not fit. */
 static uint64_t resident(const demand *d, uint64_t slot_bytes, uint32_t buffers) {
-    const lilac_target *target = d->p->target;
-    const uint32_t shared_bytes = target->arch->shared_bytes;
-    lilac_block_demand block = {.warps = target->num_warps,
-                                .registers = d->words + LILAC_ENGINE_FREE_REGISTERS,
-                                .shared_bytes =
-                                    slot_bytes * buffers + d->other_bytes + d->box_bytes};
-    if (block.shared_bytes + d->reserve > shared_bytes) {
+    if (bytes_of_rings(d, slot_bytes, buffers) + d->reserve > d->p->target->arch->shared_bytes) {
         return 0;
     }
-    uint32_t blocks = lilac_resident_blocks(target->arch, &block);
-    if (blocks < 2) { /* the pass occupancy asks for the second */
-        block.registers = min_u32(d->words + LILAC_ENGINE_OTHER_REGISTERS, LILAC_MOST_REGISTERS);
-        blocks = min_u32(lilac_resident_blocks(target->arch, &block), 2);
+    uint32_t blocks = resident_with(d, slot_bytes, buffers, d->words + LILAC_ENGINE_FREE_REGISTERS);
+    if (blocks < 2) {
+        blocks = min_u32(resident_with(d, slot_bytes, buffers, least_registers(d)), 2);
     }
     return blocks > 0 && !d->persistent ? blocks : 1;
 }
@@ -528,14 +539,17 @@ static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes) {
 
 /* Where an iteration waits for its products, a block alone would wait for the copies of the next one for
  * more than half of its time, and they start behind its first product: a second iteration, if two blocks
- * remain. */
+ * remain, and no third one that an assembler might find registers for loses its memory. On an H200, in
+ * microseconds (1, 2), chunks of a state-space model, three blocks or two, 385, 458. */
 static void add_second_iteration(pipeline *p, const demand *d, uint64_t slot_bytes) {
     demand with = *d;
     with.other_bytes += exchange_bytes(d);
     if (p->distance == 1 && p->copies == LILAC_COPIES_BEHIND &&
         2 * clocks_of_iteration(d) < COPY_LATENCY && !(p->trip_count_known && p->trip_count <= 2) &&
         resident(d, slot_bytes, p->buffers) == 2 &&
-        resident(&with, slot_bytes, p->buffers + 1) == 2) {
+        resident(&with, slot_bytes, p->buffers + 1) == 2 &&
+        resident_with(&with, slot_bytes, p->buffers + 1, least_registers(d)) >=
+            resident_with(&with, slot_bytes, p->buffers, least_registers(d))) {
         p->distance++;
         p->buffers++;
     }

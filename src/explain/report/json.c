@@ -256,6 +256,15 @@ void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
     } else {
         lilac_text_puts(out, "null");
     }
+    bool descending;
+    const char axis = explain_sorted_axis(e, &descending);
+    lilac_text_puts(out, ", \"program_order\": ");
+    if (axis != '\0') {
+        lilac_text_printf(out, "{\"axis\": \"%c\", \"descending\": %s}", axis,
+                          descending ? "true" : "false");
+    } else {
+        lilac_text_puts(out, "null");
+    }
     lilac_text_printf(out, ", \"launch_maps\": %s, ", e->map_count > 0 ? "true" : "false");
     put_files(out, e);
     explain_json_operations(out, e);

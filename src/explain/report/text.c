@@ -268,6 +268,12 @@ static void put_title(lilac_text *out, const lilac_explanation *e, uint32_t file
         lilac_text_printf(out, "%u warps in place of %u: %s\n", t->num_warps,
                           e->compilation.asked_warps, e->compilation.warps_reason.text);
     }
+    bool descending;
+    const char axis = explain_sorted_axis(e, &descending);
+    if (axis != '\0') {
+        lilac_text_printf(out, "programs with the most work start first: in %s order of %c\n",
+                          descending ? "descending" : "ascending", axis);
+    }
     if (e->without_maps) {
         lilac_text_puts(out, "without tensor maps of the launcher, which this launch does not "
                              "permit or would be slower with\n");

@@ -1,0 +1,96 @@
+/* Programs in another order than that of their numbers (src/engine/programs/order_programs.c).
+ *
+ * Of a grid of n programs along the sorted axis and m along the two others together, the device starts program
+ *
+ *     i = x + X (y + Y z)      as number i, where the grid is X × Y × Z
+ *
+ * and it gets the numbers of place i in the order in which the sorted axis is outside. The others are divided
+ * into sections of 2^s, for the sake of the caches: what programs that run together read, such as the keys of
+ * the heads of attention, is that of a section.
+ *
+ *     SECTION <= 2^s n < 2 SECTION, or s = 0       programs of a section: 2^s n, of the last one fewer
+ *     q = i / (2^s n),  r = i mod (2^s n),  w = min(2^s, m - 2^s q)
+ *     sorted axis:  r / w, or n - 1 - r / w        others:  2^s q + r mod w
+ *
+ * An H200 runs causal attention with sections of 256, 512 and 1024 programs, and one of all, in 1.01, 1.01,
+ * 1.02 and 1.03 of the shortest time (bench/results/h200_program_order.md). Grids of 2^32 programs or more
+ * keep their order. */
+#include "operations.h"
+
+enum { AXES = 3, SECTION_BITS = 9 };
+
+typedef struct ordering {
+    lilac_simt_builder *builder;
+    lilac_simt_value count[AXES]; /* programs along each axis */
+} ordering;
+
+static lilac_simt_value place(const ordering *o, lilac_simt_opcode code, uint32_t axis) {
+    const lilac_simt_instruction like = {.code = code, .detail = (uint8_t)axis};
+    const lilac_simt_type type = LILAC_SIMT_I32;
+    return lilac_simt_build(o->builder, &like, 0, NULL, 1, &type);
+}
+
+static lilac_simt_value op(const ordering *o, lilac_simt_opcode code, lilac_simt_value a,
+                           lilac_simt_value b) {
+    return lilac_simt_op2(o->builder, code, LILAC_SIMT_I32, a, b);
+}
+
+static lilac_simt_value number(const ordering *o, uint32_t value) {
+    return lilac_simt_constant(o->builder, LILAC_SIMT_I32, value);
+}
+
+static lilac_simt_value remainder_of(const ordering *o, lilac_simt_value a, lilac_simt_value b,
+                                     lilac_simt_value quotient) {
+    return op(o, LILAC_SIMT_OP_SUB, a, op(o, LILAC_SIMT_OP_MUL, quotient, b));
+}
+
+/* The number of the program that the device starts in this place. */
+static lilac_simt_value start_number(const ordering *o) {
+    lilac_simt_value made = place(o, LILAC_SIMT_OP_BLOCK, AXES - 1);
+    for (uint32_t axis = AXES - 1; axis-- > 0;) {
+        made = op(o, LILAC_SIMT_OP_ADD, place(o, LILAC_SIMT_OP_BLOCK, axis),
+                  op(o, LILAC_SIMT_OP_MUL, o->count[axis], made));
+    }
+    return made;
+}
+
+lilac_simt_value lilac_lower_ordered_program(lilac_lowering *l, int64_t order, uint32_t axis) {
+    ordering o = {.builder = &l->builder};
+    const uint32_t sorted = (uint32_t)(order < 0 ? -order : order) - 1;
+    const uint32_t inner = sorted == 0 ? 1 : 0, outer = AXES - sorted - inner;
+    for (uint32_t i = 0; i < AXES; i++) {
+        o.count[i] = place(&o, LILAC_SIMT_OP_GRID, i);
+    }
+    const lilac_simt_value n = o.count[sorted], one = number(&o, 1);
+    const lilac_simt_value m = op(&o, LILAC_SIMT_OP_MUL, o.count[inner], o.count[outer]);
+    const lilac_simt_value beyond =
+        op(&o, LILAC_SIMT_OP_OR, op(&o, LILAC_SIMT_OP_MULHI_U, o.count[inner], o.count[outer]),
+           op(&o, LILAC_SIMT_OP_MULHI_U, m, n));
+    const lilac_simt_value fits =
+        lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, beyond, number(&o, 0));
+
+    const lilac_simt_value zeros =
+        lilac_simt_op1(&l->builder, LILAC_SIMT_OP_CLZ, LILAC_SIMT_I32, n);
+    const lilac_simt_value s =
+        op(&o, LILAC_SIMT_OP_MAX_S, op(&o, LILAC_SIMT_OP_SUB, zeros, number(&o, 31 - SECTION_BITS)),
+           number(&o, 0));
+    const lilac_simt_value section = op(&o, LILAC_SIMT_OP_SHL, n, s), i = start_number(&o);
+    const lilac_simt_value q = op(&o, LILAC_SIMT_OP_DIV_U, i, section);
+    const lilac_simt_value r = remainder_of(&o, i, section, q);
+    const lilac_simt_value first = op(&o, LILAC_SIMT_OP_SHL, q, s);
+    const lilac_simt_value left = op(&o, LILAC_SIMT_OP_SUB, m, first);
+    const lilac_simt_value least =
+        op(&o, LILAC_SIMT_OP_MIN_U, op(&o, LILAC_SIMT_OP_SHL, one, s), left);
+    const lilac_simt_value w = op(&o, LILAC_SIMT_OP_MAX_U, least, one); /* 0 where nothing fits */
+    const lilac_simt_value t = op(&o, LILAC_SIMT_OP_DIV_U, r, w);
+    lilac_simt_value made;
+    if (axis == sorted) {
+        made = order > 0 ? t : op(&o, LILAC_SIMT_OP_SUB, op(&o, LILAC_SIMT_OP_SUB, n, one), t);
+    } else {
+        const lilac_simt_value others = op(&o, LILAC_SIMT_OP_ADD, first, remainder_of(&o, r, w, t));
+        const lilac_simt_value outside = op(&o, LILAC_SIMT_OP_DIV_U, others, o.count[inner]);
+        made = axis == outer ? outside : remainder_of(&o, others, o.count[inner], outside);
+    }
+    return lilac_simt_op3(&l->builder, LILAC_SIMT_OP_SELECT, LILAC_SIMT_I32, fits, made,
+                          place(&o, LILAC_SIMT_OP_BLOCK, axis));
+}
