@@ -161,6 +161,9 @@ static void by_rows_and_words(void **state) {
         {{.m = 128, .n = 64, .k = 64, .columns = 64}, 4, 8},  /* 128 */
         {{.m = 128, .n = 128, .k = 32, .columns = 32}, 8, 8}, /* 160 */
         {{.m = 128, .n = 128, .k = 64, .columns = 64}, 8, 8}, /* 192 */
+        {{.m = 128, .n = 32, .k = 64, .columns = 128}, 4, 8}, /* 160, of short iterations */
+        {{.m = 128, .n = 32, .k = 64, .columns = 256}, 8, 8}, /* 288 */
+        {{.m = 128, .n = 64, .k = 64, .columns = 128}, 8, 8}, /* 192 */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (uint32_t maps = 0; maps < 2; maps++) {

@@ -15,6 +15,11 @@
  * with the F registers that an assembler takes for addresses and temporary values
  * (LILAC_ENGINE_FREE_REGISTERS). Persistent programs, beside which no others are resident, keep eight.
  *
+ * Where all products that start from 0, and are operands of others, have 32 columns or fewer, an iteration of one
+ * block is short against the latencies between its products. Two blocks of four warps hide these from each other,
+ * one of eight does not: four, asked for, stay four unless they spill, W + F > 255 (H200, gradients of attention
+ * as in Triton's tutorial, 64 elements, tiles of 128 × 32: 2970 µs by eight warps, 2450 by four, W = 193).
+ *
  * One or two warps do not execute wgmma, and spill where four do not: they become four, or eight by the
  * table, if W is at least that of a tile of 64 × 64. More than eight leave a thread at most 128
  * registers: they become eight, or four by the table, if half of W and F are in 255.
@@ -29,6 +34,7 @@
 #include <lilac/tile_loops.h>
 
 enum {
+    NARROW_BITS = 5, /* columns of a short iteration's products */
     FEW = 4,
     MANY = 8,
     ROW_BITS_OF_TWO_GROUPS = 7,
@@ -41,6 +47,7 @@ typedef struct survey {
     const lilac_tile_function *function;
     const lilac_tile_op *loop; /* the last one that was measured */
     uint32_t words, row_bits;  /* of a thread of FEW warps; of the product with the fewest rows */
+    uint32_t column_bits;      /* of the widest product that starts from 0; 0: there is none */
     bool fits;                 /* wgmma computes all products of loops with both numbers of warps */
     bool chained;              /* products are operands of others */
     bool persistent;           /* such a loop is in one over the work of several programs */
@@ -58,6 +65,9 @@ static bool is_wgmma(survey *s, const lilac_tile_op *product) {
                 lilac_plan_dot_choose_wgmma(&shape, &problem, &with);
     }
     s->row_bits = wgmma ? min_u32(s->row_bits, problem.m_bits) : s->row_bits;
+    if (wgmma && lilac_tile_is_zero(product->operands[2].value)) {
+        s->column_bits = max_u32(s->column_bits, problem.n_bits);
+    }
     return wgmma;
 }
 
@@ -83,8 +93,12 @@ static bool divides_columns(const survey *s) {
     return s->row_bits < ROW_BITS_OF_TWO_GROUPS;
 }
 
+static bool is_narrow(const survey *s) {
+    return s->column_bits > 0 && s->column_bits <= NARROW_BITS;
+}
+
 static bool needs_many(const survey *s, lilac_reason *why) {
-    const uint32_t parts = divides_columns(s) && s->chained ? 1 : 2;
+    const uint32_t parts = s->chained && (divides_columns(s) || is_narrow(s)) ? 1 : 2;
     (void)lilac_layout_refuse(why, "tensors take %u registers of each thread of %u warps", s->words,
                               FEW);
     return s->words + parts * LILAC_ENGINE_FREE_REGISTERS > LILAC_MOST_REGISTERS;
