@@ -1,0 +1,157 @@
+"""Attention as people write it, under lilac and under Triton: Triton's tutorial, forward and backward, and FlexAttention.
+
+    python bench/attention_programs.py --tutorial 06-fused-attention.py --json times.json      on a GPU of sm_90, with PyTorch
+
+The tutorial is a file of Triton's repository (python/tutorials); FlexAttention comes with PyTorch. Each compiler has its own process,
+and the processes alternate, `--rounds` times. Results are compared with PyTorch's attention. Times are medians in
+microseconds with 256 MiB written before each launch; a backward pass has the launches of its preprocessing. The tutorial's
+kernels are autotuned among four configurations.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+SHAPE = (4, 16, 4096)  # batch, heads, length
+TOLERANCE = 2e-2       # f16 and bf16, of gradients that are sums of 4096 terms
+CONFIGURATIONS = ((128, 64, 4), (128, 64, 8), (128, 128, 8), (64, 64, 4))  # rows, columns, warps
+TUTORIAL_END = "\nTORCH_HAS_FP8"  # what follows draws its plots
+
+
+def clock(torch, function, launches):
+    flushed = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    times = []
+    for number in range(launches + 5):
+        flushed.zero_()
+        begin.record()
+        function()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3)
+    return statistics.median(times[5:])
+
+
+def load_tutorial(path):
+    """The tutorial's module. triton.jit reads the source of its functions from a file."""
+    import triton
+
+    folder = tempfile.mkdtemp()
+    file = pathlib.Path(folder, "fused_attention.py")
+    file.write_text(pathlib.Path(path).read_text().split(TUTORIAL_END)[0])
+    spec = importlib.util.spec_from_file_location("fused_attention", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    hook = module._host_descriptor_pre_hook
+    module._attn_fwd.configs = [triton.Config({"BLOCK_M": rows, "BLOCK_N": columns}, num_stages=3, num_warps=warps, pre_hook=hook)
+                                for rows, columns, warps in CONFIGURATIONS]
+    return module
+
+
+def inputs(torch, elements, dtype, gradients=False):
+    torch.manual_seed(elements)
+    return [torch.randn(*SHAPE, elements, device="cuda", dtype=dtype, requires_grad=gradients) for _ in range(3)]
+
+
+def differ(one, other):
+    return float((one - other).abs().max())
+
+
+def tutorial_cases(torch, path, launches):
+    module = load_tutorial(path)
+    reference = torch.nn.functional.scaled_dot_product_attention
+    for elements in (64, 128):
+        for causal in (False, True):
+            operands = inputs(torch, elements, torch.float16, gradients=True)
+            result = module.attention(*operands, causal, elements**-0.5, False)
+            wanted = reference(*operands, is_causal=causal)
+            slope = torch.randn_like(result)
+            got = torch.autograd.grad(result, operands, slope, retain_graph=True)
+            errors = [differ(result, wanted), *map(differ, got, torch.autograd.grad(wanted, operands, slope))]
+            name = f"tutorial_d{elements}_{'causal' if causal else 'full'}"
+            forward = clock(torch, lambda o=operands, c=causal, e=elements: module.attention(*o, c, e**-0.5, False), launches)
+            backward = clock(torch, lambda r=result, o=operands, s=slope: torch.autograd.grad(r, o, s, retain_graph=True), launches)
+            yield {"name": f"{name}_forward", "us": forward, "error": errors[0],
+                   "pytorch_us": clock(torch, lambda o=operands, c=causal: reference(*o, is_causal=c), launches)}
+            yield {"name": f"{name}_backward", "us": backward, "error": max(errors[1:])}
+
+
+def flex_cases(torch, launches):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    reference = torch.nn.functional.scaled_dot_product_attention
+    for elements in (64, 128):
+        for causal in (False, True):
+            torch._dynamo.reset()
+            operands = inputs(torch, elements, torch.bfloat16)
+            mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, SHAPE[2], SHAPE[2], device="cuda") if causal else None
+            compiled = torch.compile(flex_attention, dynamic=False)
+            error = differ(compiled(*operands, block_mask=mask), reference(*operands, is_causal=causal))
+            yield {"name": f"flex_d{elements}_{'causal' if causal else 'full'}", "error": error,
+                   "us": clock(torch, lambda c=compiled, o=operands, m=mask: c(*o, block_mask=m), launches),
+                   "pytorch_us": clock(torch, lambda o=operands, c=causal: reference(*o, is_causal=c), launches)}
+
+
+def measure(options):
+    import torch
+
+    if options.compiler == "lilac":
+        import lilac.triton
+
+        lilac.triton.enable()
+    found = list(flex_cases(torch, options.launches))
+    found += tutorial_cases(torch, options.tutorial, options.launches) if options.tutorial else []
+    wrong = [case["name"] for case in found if case["error"] > TOLERANCE]
+    if wrong:
+        sys.exit(f"{options.compiler}: wrong results: {', '.join(wrong)}")
+    print(json.dumps(found))
+
+
+def run(options, compiler):
+    command = [sys.executable, __file__, "--compiler", compiler, "--launches", str(options.launches)]
+    command += ["--tutorial", options.tutorial] if options.tutorial else []
+    caches = {name: os.path.join(options.caches, compiler, name) for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")}
+    made = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **caches})
+    if made.returncode != 0:
+        sys.exit(made.stderr)
+    return json.loads(made.stdout.splitlines()[-1])
+
+
+def compare(options):
+    rounds = []
+    with tempfile.TemporaryDirectory() as options.caches:
+        for number in range(options.rounds):
+            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+            rounds.append({compiler: run(options, compiler) for compiler in ("triton", "lilac")})
+    rows = []
+    for position, first in enumerate(rounds[0]["lilac"]):
+        times = {compiler: [one[compiler][position]["us"] for one in rounds] for compiler in ("lilac", "triton")}
+        least = {compiler: min(values) for compiler, values in times.items()}
+        library = [one["lilac"][position].get("pytorch_us") for one in rounds]
+        rows.append({"name": first["name"], **{f"{compiler}_us": values for compiler, values in times.items()},
+                     "ratio": least["triton"] / least["lilac"], "pytorch_us": min(library) if library[0] else None})
+        print(f"{first['name']:32} {least['lilac']:9.1f} {least['triton']:9.1f} us {rows[-1]['ratio']:6.3f}"
+              + (f"   PyTorch {rows[-1]['pytorch_us']:.1f}" if library[0] else ""))
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps({"shape": SHAPE, "rows": rows}, indent=1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--tutorial", help="06-fused-attention.py of Triton's tutorials; without it FlexAttention alone")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--launches", type=int, default=25)
+    parser.add_argument("--json")
+    parser.add_argument("--compiler", choices=("lilac", "triton"), help="measure under this compiler alone, and print JSON")
+    options = parser.parse_args()
+    measure(options) if options.compiler else compare(options)
+
+
+if __name__ == "__main__":
+    main()
