@@ -39,19 +39,39 @@ static lilac_simt_value number(const ordering *o, uint32_t value) {
     return lilac_simt_constant(o->builder, LILAC_SIMT_I32, value);
 }
 
+/* a - quotient · b. */
 static lilac_simt_value remainder_of(const ordering *o, lilac_simt_value a, lilac_simt_value b,
                                      lilac_simt_value quotient) {
-    return op(o, LILAC_SIMT_OP_SUB, a, op(o, LILAC_SIMT_OP_MUL, quotient, b));
+    const lilac_simt_value product = op(o, LILAC_SIMT_OP_MUL, quotient, b);
+    return op(o, LILAC_SIMT_OP_SUB, a, product);
 }
 
 /* The number of the program that the device starts in this place. */
 static lilac_simt_value start_number(const ordering *o) {
     lilac_simt_value made = place(o, LILAC_SIMT_OP_BLOCK, AXES - 1);
     for (uint32_t axis = AXES - 1; axis-- > 0;) {
-        made = op(o, LILAC_SIMT_OP_ADD, place(o, LILAC_SIMT_OP_BLOCK, axis),
-                  op(o, LILAC_SIMT_OP_MUL, o->count[axis], made));
+        const lilac_simt_value lines = op(o, LILAC_SIMT_OP_MUL, o->count[axis], made);
+        const lilac_simt_value along = place(o, LILAC_SIMT_OP_BLOCK, axis);
+        made = op(o, LILAC_SIMT_OP_ADD, along, lines);
     }
     return made;
+}
+
+/* The number of bits of programs of the other axes in a section of lines of n programs. */
+static lilac_simt_value section_bits(const ordering *o, lilac_simt_value n) {
+    const lilac_simt_value zeros = lilac_simt_op1(o->builder, LILAC_SIMT_OP_CLZ, LILAC_SIMT_I32, n);
+    const lilac_simt_value most = number(o, 31 - SECTION_BITS);
+    const lilac_simt_value bits = op(o, LILAC_SIMT_OP_SUB, zeros, most);
+    return op(o, LILAC_SIMT_OP_MAX_S, bits, number(o, 0));
+}
+
+/* Are there fewer than 2^32 programs? `m` is the product of the counts of `inner` and `outer`. */
+static lilac_simt_value is_numbered(const ordering *o, uint32_t inner, uint32_t outer,
+                                    lilac_simt_value m, lilac_simt_value n) {
+    const lilac_simt_value others = op(o, LILAC_SIMT_OP_MULHI_U, o->count[inner], o->count[outer]);
+    const lilac_simt_value all = op(o, LILAC_SIMT_OP_MULHI_U, m, n);
+    const lilac_simt_value beyond = op(o, LILAC_SIMT_OP_OR, others, all);
+    return lilac_simt_compare_values(o->builder, LILAC_SIMT_EQ, beyond, number(o, 0));
 }
 
 lilac_simt_value lilac_lower_ordered_program(lilac_lowering *l, int64_t order, uint32_t axis) {
@@ -63,34 +83,28 @@ lilac_simt_value lilac_lower_ordered_program(lilac_lowering *l, int64_t order, u
     }
     const lilac_simt_value n = o.count[sorted], one = number(&o, 1);
     const lilac_simt_value m = op(&o, LILAC_SIMT_OP_MUL, o.count[inner], o.count[outer]);
-    const lilac_simt_value beyond =
-        op(&o, LILAC_SIMT_OP_OR, op(&o, LILAC_SIMT_OP_MULHI_U, o.count[inner], o.count[outer]),
-           op(&o, LILAC_SIMT_OP_MULHI_U, m, n));
-    const lilac_simt_value fits =
-        lilac_simt_compare_values(&l->builder, LILAC_SIMT_EQ, beyond, number(&o, 0));
+    const lilac_simt_value fits = is_numbered(&o, inner, outer, m, n);
 
-    const lilac_simt_value zeros =
-        lilac_simt_op1(&l->builder, LILAC_SIMT_OP_CLZ, LILAC_SIMT_I32, n);
-    const lilac_simt_value s =
-        op(&o, LILAC_SIMT_OP_MAX_S, op(&o, LILAC_SIMT_OP_SUB, zeros, number(&o, 31 - SECTION_BITS)),
-           number(&o, 0));
+    const lilac_simt_value s = section_bits(&o, n);
     const lilac_simt_value section = op(&o, LILAC_SIMT_OP_SHL, n, s), i = start_number(&o);
     const lilac_simt_value q = op(&o, LILAC_SIMT_OP_DIV_U, i, section);
     const lilac_simt_value r = remainder_of(&o, i, section, q);
     const lilac_simt_value first = op(&o, LILAC_SIMT_OP_SHL, q, s);
     const lilac_simt_value left = op(&o, LILAC_SIMT_OP_SUB, m, first);
-    const lilac_simt_value least =
-        op(&o, LILAC_SIMT_OP_MIN_U, op(&o, LILAC_SIMT_OP_SHL, one, s), left);
+    const lilac_simt_value whole = op(&o, LILAC_SIMT_OP_SHL, one, s);
+    const lilac_simt_value least = op(&o, LILAC_SIMT_OP_MIN_U, whole, left);
     const lilac_simt_value w = op(&o, LILAC_SIMT_OP_MAX_U, least, one); /* 0 where nothing fits */
     const lilac_simt_value t = op(&o, LILAC_SIMT_OP_DIV_U, r, w);
-    lilac_simt_value made;
-    if (axis == sorted) {
-        made = order > 0 ? t : op(&o, LILAC_SIMT_OP_SUB, op(&o, LILAC_SIMT_OP_SUB, n, one), t);
-    } else {
-        const lilac_simt_value others = op(&o, LILAC_SIMT_OP_ADD, first, remainder_of(&o, r, w, t));
-        const lilac_simt_value outside = op(&o, LILAC_SIMT_OP_DIV_U, others, o.count[inner]);
-        made = axis == outer ? outside : remainder_of(&o, others, o.count[inner], outside);
+    lilac_simt_value made = t;
+    if (axis != sorted) {
+        const lilac_simt_value line = remainder_of(&o, r, w, t);
+        const lilac_simt_value others = op(&o, LILAC_SIMT_OP_ADD, first, line);
+        made = op(&o, LILAC_SIMT_OP_DIV_U, others, o.count[inner]);
+        made = axis == outer ? made : remainder_of(&o, others, o.count[inner], made);
+    } else if (order < 0) {
+        const lilac_simt_value last = op(&o, LILAC_SIMT_OP_SUB, n, one);
+        made = op(&o, LILAC_SIMT_OP_SUB, last, t);
     }
-    return lilac_simt_op3(&l->builder, LILAC_SIMT_OP_SELECT, LILAC_SIMT_I32, fits, made,
-                          place(&o, LILAC_SIMT_OP_BLOCK, axis));
+    const lilac_simt_value own = place(&o, LILAC_SIMT_OP_BLOCK, axis);
+    return lilac_simt_op3(&l->builder, LILAC_SIMT_OP_SELECT, LILAC_SIMT_I32, fits, made, own);
 }

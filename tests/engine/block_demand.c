@@ -209,12 +209,33 @@ static void rotations_leave_blocks(void **state) {
     assert_true(rotated > 0 && left > 0);
 }
 
+/* A rotated product's rings, as short as they may be, and the tile of the first iteration have space. */
+static void rotations_leave_rings(void **state) {
+    (void)state;
+    const uint32_t bytes = lilac_arch_find("sm_90a")->shared_bytes;
+    uint32_t rotated = 0, left = 0;
+    for (uint32_t i = 0; i < 18; i++) {
+        const shape s = {.rows = 64U << i / 9,
+                         .columns = 32U << i % 3,
+                         .depth = 128U << i / 3 % 3,
+                         .warps = 8,
+                         .stages = 2};
+        const outcome o = run(&s);
+        const uint64_t tile = UINT64_C(2) * s.columns * s.depth;
+        const uint64_t needed = o.before.shared_bytes + 2 * tile + tile;
+        const uint32_t words = s.rows * s.columns / (32 * s.warps);
+        rotated += o.rotated;
+        left += !o.rotated && needed > bytes && o.before.registers + words <= LILAC_MOST_REGISTERS;
+        assert_true(!o.rotated || needed <= bytes);
+    }
+    assert_true(rotated > 0 && left > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost_blocks),
-        cmocka_unit_test(overlaps_that_pay),
-        cmocka_unit_test(known_demands),
-        cmocka_unit_test(rotations_leave_blocks),
+        cmocka_unit_test(lost_blocks),           cmocka_unit_test(overlaps_that_pay),
+        cmocka_unit_test(known_demands),         cmocka_unit_test(rotations_leave_blocks),
+        cmocka_unit_test(rotations_leave_rings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

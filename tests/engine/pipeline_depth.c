@@ -22,13 +22,23 @@ typedef struct tile_case {
     uint32_t more;       /* further operations on A, if it is computed */
     bool stored;         /* of tensor copies: B is, and threads store it to shared memory */
     uint32_t iterations; /* 0: a parameter */
+    uint32_t loops;      /* one behind the other, each with the sum of the one before; 0: one */
 } tile_case;
 
 typedef struct rings {
     uint32_t buffers, distance;
 } rings;
 
-static void put_field(lilac_text *out, const tile_case *c, char field) {
+typedef struct outcome {
+    rings rings;    /* of the last loop */
+    uint32_t count; /* of rings, of all loops */
+} outcome;
+
+static uint32_t loops_of(const tile_case *c) {
+    return c->loops > 0 ? c->loops : 1;
+}
+
+static void put_field(lilac_text *out, const tile_case *c, uint32_t loop, char field) {
     switch (field) {
     case 'A':
         if (c->computed) {
@@ -47,6 +57,12 @@ static void put_field(lilac_text *out, const tile_case *c, char field) {
             }
         }
         break;
+    case 'L':
+        lilac_text_printf(out, "%u", loop);
+        break;
+    case 'S':
+        lilac_text_printf(out, loop == 0 ? "%%zero" : "%%r%u#0", loop - 1);
+        break;
     case 'U':
         lilac_text_puts(out, c->iterations > 0 ? "%known" : "%iterations");
         break;
@@ -60,10 +76,20 @@ static void put_field(lilac_text *out, const tile_case *c, char field) {
     }
 }
 
+static void put_text(lilac_text *out, const tile_case *c, uint32_t loop, const char *text) {
+    for (const char *t = text; *t != '\0'; t++) {
+        if (*t == '$') {
+            put_field(out, c, loop, *++t);
+        } else {
+            lilac_text_char(out, *t);
+        }
+    }
+}
+
 /* A tile of A is m × k, one of B is k × n; both advance by k. $ and a letter is a field of the
  * case. */
 static void generate(lilac_text *out, const tile_case *c) {
-    static const char *const text =
+    static const char *const head =
         "module {\n"
         "tt.func public @f(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32}, "
         "%b: !tt.ptr<f16> {tt.divisibility = 16 : i32}, "
@@ -98,8 +124,9 @@ static void generate(lilac_text *out, const tile_case *c) {
         "%qo = tt.addptr %po, %oo : tensor<$Mx$Nx!tt.ptr<f32>>, tensor<$Mx$Nxi32>\n"
         "%sa = arith.constant dense<$K> : tensor<$Mx$Kxi32>\n"
         "%sb = arith.constant dense<4096> : tensor<$Kx$Nxi32>\n"
-        "%known = arith.constant $I : i32\n"
-        "%r:3 = scf.for %i = %c0 to $U step %c1 iter_args(%s = %zero, %xa = %qa, %xb = "
+        "%known = arith.constant $I : i32\n";
+    static const char *const loop =
+        "%r$L:3 = scf.for %i = %c0 to $U step %c1 iter_args(%s = $S, %xa = %qa, %xb = "
         "%qb) -> "
         "(tensor<$Mx$Nxf32>, tensor<$Mx$Kx!tt.ptr<f16>>, tensor<$Kx$Nx!tt.ptr<f16>>) : i32 {\n"
         "%ta = tt.load %xa : tensor<$Mx$Kx!tt.ptr<f16>>\n"
@@ -108,15 +135,14 @@ static void generate(lilac_text *out, const tile_case *c) {
         "%na = tt.addptr %xa, %sa : tensor<$Mx$Kx!tt.ptr<f16>>, tensor<$Mx$Kxi32>\n"
         "%nb = tt.addptr %xb, %sb : tensor<$Kx$Nx!tt.ptr<f16>>, tensor<$Kx$Nxi32>\n"
         "scf.yield %d, %na, %nb : tensor<$Mx$Nxf32>, tensor<$Mx$Kx!tt.ptr<f16>>, "
-        "tensor<$Kx$Nx!tt.ptr<f16>>\n}\n"
-        "tt.store %qo, %r#0 : tensor<$Mx$Nx!tt.ptr<f32>>\ntt.return\n}\n}\n";
-    for (const char *t = text; *t != '\0'; t++) {
-        if (*t == '$') {
-            put_field(out, c, *++t);
-        } else {
-            lilac_text_char(out, *t);
-        }
+        "tensor<$Kx$Nx!tt.ptr<f16>>\n}\n";
+    static const char *const tail =
+        "tt.store %qo, $S : tensor<$Mx$Nx!tt.ptr<f32>>\ntt.return\n}\n}\n";
+    put_text(out, c, 0, head);
+    for (uint32_t i = 0; i < loops_of(c); i++) {
+        put_text(out, c, i, loop);
     }
+    put_text(out, c, loops_of(c), tail);
 }
 
 /* The same product of tiles that tensor copies bring. */
@@ -155,27 +181,28 @@ static void generate_copies(lilac_text *out, const tile_case *c) {
 }
 
 static void look_at(void *data, lilac_tile_op *op) {
-    rings *found = data;
+    outcome *found = data;
     if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && op->operand_count == 0 &&
         op->results[0].type->rank == 3) {
-        found->buffers = (uint32_t)op->results[0].type->shape[0];
+        found->rings.buffers = (uint32_t)op->results[0].type->shape[0];
+        found->count++;
     }
     if (op->code == LILAC_TILE_OP_TTG_ASYNC_WAIT && op->parent->parent->parent != NULL &&
         op->parent->parent->parent->code == LILAC_TILE_OP_SCF_FOR) {
-        found->distance = (uint32_t)lilac_tile_find_integer(&op->attributes, "num", 0) + 1;
+        found->rings.distance = (uint32_t)lilac_tile_find_integer(&op->attributes, "num", 0) + 1;
     }
 }
 
 static void look_at_record(void *data, lilac_tile_op *op) {
-    rings *found = data;
+    outcome *found = data;
     lilac_schedule record;
     if (op->code == LILAC_TILE_OP_SCF_FOR && lilac_schedule_of(&record, op)) {
-        found->distance = record.values[LILAC_SCHEDULE_DISTANCE];
-        found->buffers = record.values[LILAC_SCHEDULE_BUFFERS];
+        found->rings.distance = record.values[LILAC_SCHEDULE_DISTANCE];
+        found->rings.buffers = record.values[LILAC_SCHEDULE_BUFFERS];
     }
 }
 
-static rings run(const tile_case *c, void (*put)(lilac_text *out, const tile_case *c)) {
+static outcome run(const tile_case *c, void (*put)(lilac_text *out, const tile_case *c)) {
     lilac_text text = {0};
     put(&text, c);
     lilac_context *context = lilac_context_create();
@@ -185,7 +212,7 @@ static rings run(const tile_case *c, void (*put)(lilac_text *out, const tile_cas
                                  .num_warps = c->warps,
                                  .num_ctas = 1,
                                  .num_stages = c->stages};
-    rings found = {0, 0};
+    outcome found = {.count = 0};
     bool changed;
     if (module == NULL || !lilac_tile_verify(module, false) ||
         !lilac_engine_expand_descriptors(module, &target, &changed) ||
@@ -232,11 +259,17 @@ static void known_tiles(void **state) {
         {{TILE_OF(64, 128, 128, 4, 4), .computed = true, .more = 20}, {2, 1}},
         {{TILE_OF(64, 128, 128, 4, 3), .computed = true}, {3, 2}}, /* the second gains too little */
         {{TILE_OF(64, 128, 64, 4, 3), .computed = true, .more = 20}, {3, 2}}, /* it costs none */
+        /* the memory of one loop is that of the next one */
+        {{TILE_OF(128, 256, 64, 8, 3), .loops = 2}, {3, 2}},
+        {{TILE_OF(64, 64, 64, 4, 5), .loops = 3}, {5, 4}},
+        {{TILE_OF(128, 256, 64, 8, 3), .computed = true}, {3, 2}},
+        {{TILE_OF(128, 256, 64, 8, 3), .computed = true, .loops = 2}, {3, 2}},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        const rings found = run(&known[i].c, generate);
-        assert_int_equal(found.buffers, known[i].rings.buffers);
-        assert_int_equal(found.distance, known[i].rings.distance);
+        const outcome found = run(&known[i].c, generate);
+        assert_int_equal(found.count, 2 * loops_of(&known[i].c));
+        assert_int_equal(found.rings.buffers, known[i].rings.buffers);
+        assert_int_equal(found.rings.distance, known[i].rings.distance);
     }
 }
 
@@ -261,9 +294,9 @@ static void known_copies(void **state) {
         {{TILE_OF(128, 128, 128, 4, 2), .stored = true}, {2, 1}}, /* one block */
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        const rings found = run(&known[i].c, generate_copies);
-        assert_int_equal(found.buffers, known[i].rings.buffers);
-        assert_int_equal(found.distance, known[i].rings.distance);
+        const outcome found = run(&known[i].c, generate_copies);
+        assert_int_equal(found.rings.buffers, known[i].rings.buffers);
+        assert_int_equal(found.rings.distance, known[i].rings.distance);
     }
 }
 
@@ -298,21 +331,22 @@ static void best_prices(void **state) {
                              .k = 32U << random_below(&random, 3),
                              .warps = 4U << random_below(&random, 2),
                              .stages = 2 + random_below(&random, 5)};
-        const rings found = run(&c, generate);
+        const outcome found = run(&c, generate);
         if (blocks_of(&c, 2) == 0) {
-            assert_int_equal(found.buffers, 0);
+            assert_int_equal(found.rings.buffers, 0);
             continue;
         }
-        assert_in_range(found.distance, 1, c.stages - 1);
+        assert_in_range(found.rings.distance, 1, c.stages - 1);
         for (uint32_t d = 1; d < c.stages; d++) {
             assert_true(blocks_of(&c, d + 1) == 0 ||
-                        price(&c, found.distance) <= price(&c, d) * 1.002);
+                        price(&c, found.rings.distance) <= price(&c, d) * 1.002);
         }
         /* a buffer more than the distance needs costs no block */
-        assert_in_range(found.buffers, found.distance + 1, found.distance + 2);
-        assert_int_equal(blocks_of(&c, found.buffers), blocks_of(&c, found.distance + 1));
-        shorter += found.distance < c.stages - 1;
-        first += found.buffers == found.distance + 2;
+        assert_in_range(found.rings.buffers, found.rings.distance + 1, found.rings.distance + 2);
+        assert_int_equal(blocks_of(&c, found.rings.buffers),
+                         blocks_of(&c, found.rings.distance + 1));
+        shorter += found.rings.distance < c.stages - 1;
+        first += found.rings.buffers == found.rings.distance + 2;
     }
     assert_true(shorter > 0 && first > 0);
 }
