@@ -142,6 +142,12 @@ static bool place(lilac_lowering *l, const lilac_tile_op *op, bool is_count) {
     };
     lilac_simt_type type = LILAC_SIMT_I32;
     const int64_t order = lilac_tile_find_integer(&l->function->attributes, LILAC_PROGRAM_ORDER, 0);
+    if (order < -3 || order > 3) {
+        return lilac_lower_refuse(l, "unsupported-operation",
+                                  "the attribute '" LILAC_PROGRAM_ORDER
+                                  "' of the function is %lld; expected -3 to 3",
+                                  (long long)order);
+    }
     result->base[0] = !is_count && order != 0
                           ? lilac_lower_ordered_program(l, order, (uint32_t)number)
                           : lilac_simt_build(&l->builder, &like, 0, NULL, 1, &type);

@@ -128,10 +128,24 @@ static void no_order(void **state) {
     harness_close(&h);
 }
 
+static void invalid_orders(void **state) {
+    (void)state;
+    static const int32_t wrong[] = {-4, 4, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[sizeof TTIR + 16];
+        harness h;
+        (void)snprintf(text, sizeof text, TTIR, wrong[i]);
+        assert_false(harness_try(&h, text, 1, true, NULL));
+        assert_string_equal(lilac_diagnostics(h.context)->id, "unsupported-operation");
+        harness_close(&h);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orders),
         cmocka_unit_test(no_order),
+        cmocka_unit_test(invalid_orders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
