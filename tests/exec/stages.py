@@ -65,12 +65,16 @@ def arguments_of(case, k, folder):
     return words, outputs
 
 
-def run(lilac, data, case, stages, words, outputs, folder):
+def source_of(data, case):
+    return os.path.join(data, "corpus", case["name"] + ".ttir")
+
+
+def run(lilac, source, case, stages, words, outputs, folder):
     """The outputs' bytes, or the reason why there are none; and whether the kernel is refused."""
     saved = [os.path.join(folder, "out_%s.npy" % name) for name in outputs]
     for name, path in zip(outputs, saved):
         words = words + ["--save", "%s=%s" % (name, path)]
-    done = command.run(lilac, "run", os.path.join(data, "corpus", case["name"] + ".ttir"), "--grid",
+    done = command.run(lilac, "run", source, "--grid",
                        ",".join(str(size) for size in case["grid"]), "--num-warps",
                        case["num_warps"], "--num-stages", stages, "--verify", "--json", *words)
     if done.returncode != 0:
@@ -90,7 +94,7 @@ def check(lilac, data, case, k):
         words, outputs = arguments_of(case, k, folder)
         wanted = None
         for stages in STAGES:
-            found, reason, refused = run(lilac, data, case, stages, words, outputs, folder)
+            found, reason, refused = run(lilac, source_of(data, case), case, stages, words, outputs, folder)
             if found is None:
                 return "%d stages: %s" % (stages, reason), refused
             wanted = wanted or found
