@@ -25,7 +25,7 @@ typedef struct ordering {
 } ordering;
 
 static lilac_simt_value place(const ordering *o, lilac_simt_opcode code, uint32_t axis) {
-    const lilac_simt_instruction like = {.code = code, .detail = (uint8_t)axis};
+    const lilac_simt_instruction like = {.code = (uint16_t)code, .detail = (uint8_t)axis};
     const lilac_simt_type type = LILAC_SIMT_I32;
     return lilac_simt_build(o->builder, &like, 0, NULL, 1, &type);
 }
