@@ -28,7 +28,7 @@ def clock(torch, function, launches):
     flushed = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     times = []
-    for number in range(launches + 5):
+    for _ in range(launches + 5):
         flushed.zero_()
         begin.record()
         function()
@@ -42,12 +42,13 @@ def load_tutorial(path):
     """The tutorial's module. triton.jit reads the source of its functions from a file."""
     import triton
 
-    folder = tempfile.mkdtemp()
-    file = pathlib.Path(folder, "fused_attention.py")
+    folder = tempfile.TemporaryDirectory()
+    file = pathlib.Path(folder.name, "fused_attention.py")
     file.write_text(pathlib.Path(path).read_text().split(TUTORIAL_END)[0])
     spec = importlib.util.spec_from_file_location("fused_attention", file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.folder = folder  # as long as the module
     hook = module._host_descriptor_pre_hook
     module._attn_fwd.configs = [triton.Config({"BLOCK_M": rows, "BLOCK_N": columns}, num_stages=3, num_warps=warps, pre_hook=hook)
                                 for rows, columns, warps in CONFIGURATIONS]

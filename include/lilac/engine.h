@@ -175,8 +175,8 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_split_sums(lilac_tile_module *module,
  * tt.get_program_id gives, made by lilac_lower. The attribute LILAC_PROGRAM_ORDER of the function is 1, 2 or
  * 3 for numbers along x, y or z that are given from 0 up, as an outermost loop would, negative for the last one
  * first. Not with target->keep_order, for clusters, for kernels with `lilac.launch_split`, and for those with
- * atomic or volatile accesses in scf.while. Never fails. Linear in the size of the module, apart from bounded
- * searches for the bounds of each loop. */
+ * atomic or volatile accesses or inline assembly in scf.while. Never fails. Linear in the size of the module,
+ * apart from bounded searches for the bounds of each loop. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_order_programs(lilac_tile_module *module,
                                                           const lilac_target *target,
                                                           bool *changed);

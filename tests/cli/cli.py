@@ -372,6 +372,12 @@ class Compile(CommandTest):
                                            *options).stdout)
             self.assertEqual([(one["block_size"][-1], one["pitch"]) for one in report["launch_maps"]], [(row, pitch)] * 2)
 
+    def test_order_of_programs(self):
+        file = os.path.join(OPTIONS.data, "corpus", "attention_f16_d128_causal.ttir")
+        for options, order in (((), {"axis": "x", "descending": True}), (("--keep-order",), None)):
+            report = json.loads(self.lilac("explain", file, "--json", *options).stdout)
+            self.assertEqual(report["program_order"], order)
+
     def test_parts(self):
         """Only kernels whose sums can be divided have several blocks for a program."""
         done = self.lilac("run", self.file, "--grid", "1", "--arg", "x=empty:f32:128", "--arg",

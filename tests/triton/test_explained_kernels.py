@@ -75,3 +75,38 @@ def test_warps_that_the_compiler_chooses(asked, columns, warps):
     with lilac.triton.enabled(choose_warps=False):
         kept = compiled()
     assert lilac.triton.explain(kept).json["num_warps"] == kept.metadata.num_warps == asked
+
+
+@triton.jit
+def triangle(a, b, c, k, BM: tl.constexpr, BK: tl.constexpr):
+    """Rows see the columns up to themselves."""
+    block = tl.program_id(0)
+    i, l, j = block * BM + tl.arange(0, BM), tl.arange(0, BK), tl.arange(0, BM)
+    sums = tl.zeros((BM, BM), tl.float32)
+    for at in range(0, (block + 1) * BM, BK):
+        x = tl.load(a + i[:, None] * k + (at + l)[None, :])
+        y = tl.load(b + (at + l)[:, None] * BM + j[None, :])
+        sums = tl.dot(x, y, sums)
+    tl.store(c + i[:, None] * BM + j[None, :], sums)
+
+
+@pytest.mark.parametrize("variable", [None, "0", "1"])
+def test_the_order_of_programs(variable, monkeypatch):
+    def compiled():
+        return triangle.warmup(Pointer("fp16"), Pointer("fp16"), Pointer("fp32"), 1024, BM=64, BK=32, grid=(16,))
+
+    if variable is not None:
+        monkeypatch.setenv("LILAC_TRITON_ORDER_PROGRAMS", variable)
+    with lilac.triton.enabled():
+        kernel = compiled()
+    with lilac.triton.enabled(order_programs=False):
+        kept = compiled()
+    descending = {"axis": "x", "descending": True}
+    explanation = lilac.triton.explain(kernel)
+    assert explanation.json["program_order"] == (None if variable == "0" else descending)
+    assert ("programs with the most work start first" in str(explanation)) == (variable != "0")
+    assert lilac.triton.explain(kept).json["program_order"] is None
+    assert ("nctaid" in kernel.asm["ptx"]) == (variable != "0") and "nctaid" not in kept.asm["ptx"]
+    for words in ({}, {"keep_order": True}):
+        compiled_by_lilac = lilac.compile(kernel.asm["ttir"], **words)
+        assert ("nctaid" in compiled_by_lilac.ptx) == (not words)

@@ -218,7 +218,7 @@ static uint64_t bytes_of_rings(const demand *d, uint64_t slot_bytes, uint32_t bu
     return slot_bytes * buffers + d->other_bytes + d->box_bytes;
 }
 
-/* Blocks that are resident at a time with these rings, if threads have so many registers. */
+/* Blocks that are resident at a time with these rings and `registers` registers of each thread. */
 static uint32_t resident_with(const demand *d, uint64_t slot_bytes, uint32_t buffers,
                               uint32_t registers) {
     const lilac_block_demand block = {.warps = d->p->target->num_warps,

@@ -24,7 +24,7 @@
  * smaller slopes.
  *
  * The order that a device keeps is no promise, but programs exist that rely on it, which wait for others: a
- * kernel with an atomic or volatile access in scf.while keeps its numbers. So do clusters, and kernels whose
+ * kernel with an atomic or volatile access, or inline assembly, in scf.while keeps its numbers. So do clusters, and kernels whose
  * launcher may start several blocks for a program (split_sums.c). */
 #include "internal.h"
 
@@ -145,7 +145,7 @@ static slopes slopes_of(const lilac_tile_value *value, uint32_t depth) {
 typedef struct survey {
     const lilac_tile_op *last; /* the loop that was looked at last */
     double least[AXES], most[AXES];
-    bool found, spins;
+    bool spins;
 } survey;
 
 /* Is it an access that other programs may be waited for with? */
@@ -170,7 +170,6 @@ static void add_loops(survey *s, const lilac_tile_op *op) {
             continue;
         }
         s->last = op;
-        s->found = true;
         const bool known = lilac_tile_constant(lilac_tile_step(op), &step) && step > 0;
         const slopes bounds[MOST_OPERANDS] = {slopes_of(lilac_tile_upper_bound(op), MOST_DEPTH),
                                               slopes_of(lilac_tile_lower_bound(op), MOST_DEPTH)};
@@ -211,7 +210,7 @@ static int32_t growing_axis(const survey *s) {
 bool lilac_engine_order_programs(lilac_tile_module *module, const lilac_target *target,
                                  bool *changed) {
     lilac_tile_function *kernel = module->functions;
-    survey s = {.found = false};
+    survey s = {.spins = false};
     *changed = false;
     if (target->keep_order || target->num_ctas > 1 || kernel == NULL || kernel->next != NULL ||
         kernel->body == NULL ||

@@ -76,9 +76,9 @@
  * Products whose live words do not fit in the registers of a thread. Where blocks have one or two warps and a
  * thousand words are spilled, ptxas (12.8, 13.0) leaves a thread the 32 registers of the most warps, and spills many
  * times as many. With one block as the number it takes all: attention of 64 elements by two warps, tiles of
- * 128 × 64, stores 1.2 KB of a thread in place of 6. Other code spills nothing that it needs not: sums of loads that
- * are issued one by one (16 loads under masks, added, two warps: 239 registers and 54.7 us with the number, 54
- * registers and 47.8 us without, on an H200).
+ * 128 × 64, stores 1.2 KB of a thread in place of 6. Other code gets no number: its loads need not be in flight
+ * together, as the estimate has them, and without a number ptxas issues them one after another (sums of loads under
+ * masks, two warps: 239 registers and 54.7 us with the number, 54 registers and 47.8 us without, on an H200).
  */
 #include "internal.h"
 
@@ -89,18 +89,23 @@ static bool is_barrier(const lilac_simt_instruction *i) {
     return i->code == LILAC_SIMT_OP_BARRIER || i->code == LILAC_SIMT_OP_GROUP_BARRIER;
 }
 
-bool lilac_simt_waits(const lilac_simt_body *body) {
+/* Has the body such an instruction, in itself or in a body of its instructions? */
+static bool contains(const lilac_simt_body *body, bool (*is)(const lilac_simt_instruction *)) {
     for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        if (is_barrier(i)) {
+        if (is(i)) {
             return true;
         }
         for (uint32_t k = 0; k < i->body_count; k++) {
-            if (lilac_simt_waits(i->bodies[k])) {
+            if (contains(i->bodies[k], is)) {
                 return true;
             }
         }
     }
     return false;
+}
+
+bool lilac_simt_waits(const lilac_simt_body *body) {
+    return contains(body, is_barrier);
 }
 
 enum {
@@ -284,17 +289,6 @@ static uint32_t with_whole_loads(estimates *e) {
     return warps * busiest.memory >= full * busiest.work ? blocks : 0;
 }
 
-static bool has_loops(const lilac_simt_body *body) {
-    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        for (uint32_t k = 0; k < i->body_count; k++) {
-            if (is_loop(i) || has_loops(i->bodies[k])) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* The largest number of 32-bit registers of a thread, up to `words`, with which this number of
  * blocks is resident; 0: there is none. */
 static uint32_t words_for(const lilac_simt_kernel *kernel, uint32_t blocks, uint32_t words) {
@@ -314,7 +308,7 @@ static uint32_t with_spills(estimates *e) {
     const uint32_t blocks = lilac_simt_resident_blocks(kernel, pressure);
     iteration busiest = {0, 0, 0}, all = {0, 0, 0};
     if (blocks == 0 || 8 * blocks * kernel->num_warps > arch->resident_warps ||
-        has_loops(kernel->body) || find_busiest(&busiest, &all, kernel, kernel->body)) {
+        contains(kernel->body, is_loop) || find_busiest(&busiest, &all, kernel, kernel->body)) {
         return 0;
     }
     const uint32_t words = words_for(kernel, blocks + 1, pressure);
@@ -365,18 +359,8 @@ static uint32_t with_products(const lilac_simt_kernel *kernel, uint32_t pressure
     return considered && (fits || few_missing) ? 2 : 0;
 }
 
-static bool has_products(const lilac_simt_body *body) {
-    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
-        for (uint32_t k = 0; k < i->body_count; k++) {
-            if (has_products(i->bodies[k])) {
-                return true;
-            }
-        }
-        if (is_product(i) || i->code == LILAC_SIMT_OP_MMA) {
-            return true;
-        }
-    }
-    return false;
+static bool is_any_product(const lilac_simt_instruction *i) {
+    return is_product(i) || i->code == LILAC_SIMT_OP_MMA;
 }
 
 bool lilac_simt_has_registers(const lilac_simt_kernel *kernel, uint32_t more) {
@@ -404,7 +388,7 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
         }
         blocks = blocks > 0 ? blocks : with_whole_loads(&e);
         blocks = blocks > 0 ? blocks : with_spills(&e);
-        if (blocks == 0 && has_products(kernel->body) &&
+        if (blocks == 0 && contains(kernel->body, is_any_product) &&
             words_of(&e, LILAC_SIMT_PRESSURE_EARLY) > LILAC_MOST_REGISTERS) {
             blocks = 1;
         }
