@@ -141,6 +141,13 @@ lilac_engine_decompose_dots(lilac_tile_module *module, const lilac_target *targe
 LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module *module,
                                                               const lilac_target *target,
                                                               bool *changed);
+/* Joins two loops with the same loads and products, of which the second one begins where the first one ends,
+ * as causal attention has them: what differs is in a conditional of the body. Each iteration computes what
+ * it did. The attribute LILAC_JOINED_LOOPS of the loop is 2. Not loops of tensors with layouts. Never fails. Linear in the size of the module, apart from pairs of loops, where it is quadratic in their
+ * operations. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_join_loops(lilac_tile_module *module,
+                                                      const lilac_target *target, bool *changed);
+#define LILAC_JOINED_LOOPS "lilac.joined_loops"
 /* Replaces loads through pointers that are operands of products in loops by loads through tensor
  * descriptors that the launcher makes, if target->launch_maps is set and the device has tensor
  * copies. The descriptors are parameters behind the others. The attribute `lilac.launch_map` of

@@ -205,6 +205,7 @@ LILAC_API const char *lilac_explain_unit_name(lilac_explain_unit unit);
 typedef struct lilac_explain_schedule {
     uint32_t loop; /* its index */
     lilac_schedule schedule;
+    uint32_t joined; /* loops of the source that it is (LILAC_JOINED_LOOPS); 1: one */
     double clocks[LILAC_EXPLAIN_UNITS]; /* that each unit is busy */
     lilac_explain_unit bound;           /* the busiest */
     double recurrences;                 /* bound by cycles of values that the loop carries */

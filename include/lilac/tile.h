@@ -344,6 +344,9 @@ LILAC_API lilac_tile_value *lilac_tile_add_argument(lilac_tile_module *module,
 LILAC_API void lilac_tile_set_attribute(lilac_tile_module *module,
                                         lilac_tile_attributes *attributes,
                                         const lilac_tile_attribute *attribute);
+/* The same attributes in the same order? */
+LILAC_API bool lilac_tile_attributes_equal(const lilac_tile_attributes *a,
+                                           const lilac_tile_attributes *b);
 LILAC_API const lilac_tile_attribute *lilac_tile_find(const lilac_tile_attributes *attributes,
                                                       const char *name);
 /* The integer of an INTEGER or BOOL attribute, or `otherwise`. */

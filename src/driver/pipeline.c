@@ -184,6 +184,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "structurize",               NULL,          lilac_engine_structurize,               NULL},
     {LILAC_STAGE_TILE,   "inline",                    NULL,          lilac_engine_inline,                    NULL},
     {LILAC_STAGE_TILE,   "decompose_dots",            NULL,          lilac_engine_decompose_dots,            NULL},
+    {LILAC_STAGE_TILE,   "join_loops",                NULL,          lilac_engine_join_loops,                NULL},
     {LILAC_STAGE_TILE,   "describe_loads",            NULL,          lilac_engine_describe_loads,            NULL},
     {LILAC_STAGE_TILE,   "choose_warps",              choose_warps,  NULL,                                   NULL},
     {LILAC_STAGE_TILE,   "resize_tiles",              NULL,          lilac_engine_resize_tiles,              NULL},

@@ -127,7 +127,8 @@ const lilac_explain_schedule *lilac_explain_schedules(lilac_explanation *e, uint
     *count = 0;
     for (uint32_t k = 0; k < e->loop_count; k++) {
         const lilac_tile_op *op = e->operations[e->loops[k].operation - 1].op;
-        lilac_explain_schedule result = {.loop = k};
+        const int64_t joined = lilac_tile_find_integer(&op->attributes, LILAC_JOINED_LOOPS, 1);
+        lilac_explain_schedule result = {.loop = k, .joined = (uint32_t)joined};
         if (lilac_schedule_is_for(op) && lilac_schedule_of(&result.schedule, op) &&
             result.schedule.has[LILAC_SCHEDULE_DISTANCE]) {
             find_schedule(&result, e, k + 1);
@@ -145,6 +146,9 @@ static void put_schedule(lilac_text *out, lilac_explanation *e, const lilac_expl
     lilac_text_puts(out, "schedule of the loop");
     if (line > 0) {
         lilac_text_printf(out, " of line %u", line);
+    }
+    if (s->joined > 1) {
+        lilac_text_puts(out, ", joined with the one behind it");
     }
     lilac_text_puts(out, ": ");
     lilac_schedule_print(out, &s->schedule);
@@ -179,8 +183,9 @@ void explain_json_schedules(lilac_text *out, lilac_explanation *e) {
         const lilac_explain_schedule *s = &list[i];
         lilac_text text = {0};
         lilac_schedule_print(&text, &s->schedule);
-        lilac_text_printf(out, "%s{\"loop\": %u, \"schedule\": \"%s\", \"units\": [",
-                          i > 0 ? ", " : "", s->loop, lilac_text_get(&text));
+        lilac_text_printf(out,
+                          "%s{\"loop\": %u, \"joined\": %u, \"schedule\": \"%s\", \"units\": [",
+                          i > 0 ? ", " : "", s->loop, s->joined, lilac_text_get(&text));
         lilac_text_clear(&text);
         for (uint32_t u = 0; u < LILAC_EXPLAIN_UNITS; u++) {
             lilac_text_printf(out, "%s{\"name\": \"%s\", \"clocks\": %.1f}", u > 0 ? ", " : "",

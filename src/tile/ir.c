@@ -300,6 +300,39 @@ const lilac_tile_attribute *tile_attribute_find(const lilac_tile_attributes *att
     return NULL;
 }
 
+static bool equal_lists(const lilac_tile_attribute *a, const lilac_tile_attribute *b,
+                        uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (a[i].kind != b[i].kind || a[i].name != b[i].name || a[i].type != b[i].type ||
+            a[i].integer != b[i].integer || a[i].text != b[i].text || a[i].count != b[i].count) {
+            return false;
+        }
+        switch (a[i].kind) {
+        case LILAC_TILE_ATTR_INTEGERS:
+        case LILAC_TILE_ATTR_DENSE:
+            if (memcmp(a[i].integers, b[i].integers, a[i].count * sizeof(int64_t)) != 0) {
+                return false;
+            }
+            break;
+        case LILAC_TILE_ATTR_ARRAY:
+        case LILAC_TILE_ATTR_DICTIONARY:
+        case LILAC_TILE_ATTR_FUNCTION:
+        case LILAC_TILE_ATTR_LLVM:
+            if (!equal_lists(a[i].elements, b[i].elements, a[i].count)) {
+                return false;
+            }
+            break;
+        default:
+            break;
+        }
+    }
+    return true;
+}
+
+bool lilac_tile_attributes_equal(const lilac_tile_attributes *a, const lilac_tile_attributes *b) {
+    return a->count == b->count && equal_lists(a->list, b->list, a->count);
+}
+
 const lilac_tile_attribute *lilac_tile_find(const lilac_tile_attributes *attributes,
                                             const char *name) {
     return tile_attribute_find(attributes, name, strlen(name));

@@ -12,6 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import command  # noqa: E402
+import two_loops  # noqa: E402
 
 DONE, REFUSED, USAGE = 0, 1, 2
 OPTIONS = None
@@ -468,6 +469,18 @@ class Schedules(ExplainTest):
         self.assertRegex(self.lilac(self.kernel("matmul_f16"), *words, "--schedule", "products=wait").stdout,
                          r"\nschedule of the loop of line \d+: products=wait,")
         self.assertEqual(self.json("softmax_float16_4096")["schedules"], [])
+
+    def test_joined_loops(self):
+        with open(self.kernel("matmul_f16"), encoding="utf-8") as file:
+            text = file.read()
+        path = os.path.join(self.folder, "two.ttir")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(two_loops.divided(text, two_loops.PARTS["half"], "equal"))
+        words = [path, "--num-warps", "8"]
+        self.assertRegex(self.lilac(*words).stdout, r"\nschedule of the loop of line \d+, joined with the one behind it: products=")
+        schedule, = json.loads(self.lilac(*words, "--json").stdout)["schedules"]
+        self.assertEqual(schedule["joined"], 2)
+        self.assertEqual(self.json("matmul_f16", "--num-warps", "8")["schedules"][0]["joined"], 1)
 
     def test_recurrence_of_attention(self):
         # the second product is added to a scaled sum: its clocks, its latency, a multiplication

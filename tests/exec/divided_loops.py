@@ -3,11 +3,13 @@ starts from what the first one carries, as in causal attention whose tiles befor
 stages the outputs have the bits that one stage gives, and nothing is reported. They are those of the undivided loop, but for
 two units in the last place in attention, where each loop adds up the partial sums of its threads.
 
-The first loop has no iteration, half of them, or all.
+The first loop has no iteration, half of them, or all. The loops stay two by an attribute of the second one, or may be joined
+(join_loops), as they are or with a mask in the second one that is always true. Two loops whose first one has half of the
+iterations must become one.
 """
 
+import itertools
 import os
-import re
 import struct
 import sys
 import tempfile
@@ -15,39 +17,12 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import command  # noqa: E402
 import npy  # noqa: E402
+import two_loops  # noqa: E402
+
 import stages  # noqa: E402
 
-LOOP = re.compile(r"^( *)(%\w+)(:\d+)? = scf\.for (%\w+) = (%\w+) to (%\w+) step (%\w+) iter_args\((.*?)\) -> (.*?)^\1}.*?$",
-                  re.M | re.S)
-PARTS = {"none": 0, "half": 1, "all": 2}  # of two
 STAGES = (1, 2, 3)
 UNITS = 2  # in the last place
-
-
-def divided(text, part):
-    """The text with its only loop divided."""
-    found = list(LOOP.finditer(text))
-    assert len(found) == 1, "expected one loop"
-    whole = found[0]
-    _, result, _, counter, lower, upper, step, carried, rest = whole.groups()
-    names = [tuple(one.split(" = ")) for one in carried.split(", ")]
-    front = result + "_front"
-    lines = ["%d_whole = arith.subi {u}, {l} : i32", "%d_two = arith.constant 2 : i32",
-             "%d_steps = arith.divsi %d_whole, {s} : i32", "%d_parts = arith.constant {p} : i32",
-             "%d_some = arith.muli %d_steps, %d_parts : i32", "%d_first = arith.divsi %d_some, %d_two : i32",
-             "%d_length = arith.muli %d_first, {s} : i32", "%d_middle = arith.addi {l}, %d_length : i32"]
-    bounds = "\n".join(lines).format(u=upper, l=lower, s=step, p=part)
-    if part == PARTS["all"]:  # a last iteration may be a part of one
-        bounds = bounds.replace("%d_middle = arith.addi {l}, %d_length".format(l=lower),
-                                "%d_zero = arith.constant 0 : i32\n%d_middle = arith.addi {u}, %d_zero".format(u=upper))
-
-    def loop(name, first, last, inits):
-        return "%s:%d = scf.for %s = %s to %s step %s iter_args(%s) -> %s}" % (
-            name, len(names), counter, first, last, step, ", ".join("%s = %s" % pair for pair in inits), rest)
-
-    first = loop(front, lower, "%d_middle", names)
-    second = loop(result, "%d_middle", upper, [(name, "%s#%d" % (front, i)) for i, (name, _) in enumerate(names)])
-    return text[:whole.start()] + "\n".join((bounds, first, second)) + text[whole.end():]
 
 
 def saved(folder, outputs):
@@ -61,6 +36,12 @@ def saved(folder, outputs):
             values = [sign - one if one & sign else one for one in bits]
         numbers += values
     return numbers
+
+
+def count_loops(lilac, path, case):
+    """Of the kernel behind join_loops."""
+    done = command.run(lilac, "compile", path, "--num-warps", case["num_warps"], "--print-after", "join_loops", "-o", os.devnull)
+    return done.stderr.count("scf.for") if done.returncode == 0 else done.stderr
 
 
 def check_part(run, folder, outputs, whole, most):
@@ -90,14 +71,17 @@ def check(lilac, data, case, k):
             return reason, refused
         whole = saved(folder, outputs)
         path = os.path.join(folder, "divided.ttir")
-        for part, number in PARTS.items():
+        for form, (part, number) in itertools.product(two_loops.FORMS, two_loops.PARTS.items()):
             with open(path, "w", encoding="utf-8") as file:
-                file.write(divided(text, number))
+                file.write(two_loops.divided(text, number, form))
+            loops = count_loops(lilac, path, case)
+            if loops not in {"apart": (2,)}.get(form, (1,) if part == "half" else (1, 2)):
+                return "%s, %s in front: %s loops" % (form, part, loops), False
             most = UNITS if "attention" in case["name"] else 0
             reason = check_part(lambda count: stages.run(lilac, path, case, count, words, outputs, folder), folder, outputs,
                                 whole, most)
             if reason:
-                return "%s in front: %s" % (part, reason), False
+                return "%s, %s in front: %s" % (form, part, reason), False
     return None, False
 
 

@@ -102,8 +102,10 @@ class Delayed(descriptors.Kernel):
     """D = ± Σ ± (A Kᵀ) V over blocks of rows of B = [K V], whose signs alternate: a loop with a delayed product, whose
     iteration reads the buffer of its own and that of the iteration before."""
 
+    name = "delayed"
+
     def __init__(self, seed):
-        source = self.source = random.Random("delayed %d" % seed)
+        source = self.source = random.Random("%s %d" % (self.name, seed))
         self.form, self.kind, self.sum, self.nan, self.transposed = "delayed", "f16", "f32", False, False
         self.first, self.vector, self.programs = (0, 0), 8, 0
         self.bm, self.warps = source.choice([(64, 4), (128, 8), (128, 8)])
@@ -129,20 +131,31 @@ class Delayed(descriptors.Kernel):
                  "%%c0 = arith.constant 0 : i32", "%%half = arith.constant %(size)d : i32",
                  "%%step = arith.constant " + "%d : i32" % self.bk]
         lines = [line % types for line in lines] + [load("a", self.bm, "%c0", "%c0")]
-        lines.append("%%sum = scf.for %%k = %%c0 to %%K step %%step iter_args(%%acc = %%zero) -> (%(d)s)  : i32 {" % types)
-        lines += [load("b", self.bk, "%k", "%c0"),
-                  "%%t = tt.trans %%bc0 {order = array<i32: 1, 0>} : %(k)s -> %(t)s" % types,
-                  "%%s = tt.dot %%ac0, %%t, %%none : %(a)s * %(t)s -> %(s)s" % types,
-                  "%%p = arith.truncf %%s : %(s)s to %(p)s" % types, load("b", self.bk, "%k", "%half"),
-                  "%%scaled = arith.mulf %%acc, %%minus : %(d)s" % types,
-                  "%%next = tt.dot %%p, %%bhalf, %%scaled : %(p)s * %(k)s -> %(d)s" % types,
-                  "scf.yield %%next : %(d)s" % types, "} {tt.warp_specialize}",
-                  "tt.descriptor_store %%d[%%c0, %%c0], %%sum : %s, %s" % (
-                      descriptor(self.bm, self.bn, "f32"), types["d"])]
-        lines[-1] = lines[-1].replace("%%", "%")
+
+        def loop(result, first, end, init, change):
+            return ["%%%s = scf.for %%k = %s to %s step %%step iter_args(%%acc = %s) -> (%s)  : i32 {" % (
+                        result, first, end, init, types["d"]),
+                    load("b", self.bk, "%k", "%c0"),
+                    "%%t = tt.trans %%bc0 {order = array<i32: 1, 0>} : %(k)s -> %(t)s" % types,
+                    "%%s = tt.dot %%ac0, %%t, %%none : %(a)s * %(t)s -> %(s)s" % types,
+                    "%%r = %s : %s" % (change, types["s"]),
+                    "%%p = arith.truncf %%r : %(s)s to %(p)s" % types, load("b", self.bk, "%k", "%half"),
+                    "%%scaled = arith.mulf %%acc, %%minus : %(d)s" % types,
+                    "%%next = tt.dot %%p, %%bhalf, %%scaled : %(p)s * %(k)s -> %(d)s" % types,
+                    "scf.yield %%next : %(d)s" % types, "} {tt.warp_specialize}"]
+
+        lines += self.loops(loop)
+        lines.append("tt.descriptor_store %%d[%%c0, %%c0], %%sum : %s, %s" % (descriptor(self.bm, self.bn, "f32"), types["d"]))
         return "module {\n  tt.func public @k(%%a: %s, %%b: %s, %%d: %s, %%K: i32) {\n%s    tt.return\n  }\n}\n" % (
             descriptor(self.bm, self.bn, "f16"), descriptor(self.bk, self.bn, "f16"),
             descriptor(self.bm, self.bn, "f32"), "".join("    %s\n" % line for line in lines))
+
+    def loops(self, loop):
+        return loop("sum", "%c0", "%K", "%zero", "arith.negf %s")
+
+    def score(self, number, key):
+        """What the kernel makes of the product of a row and a key."""
+        return -number
 
     def matrices_and_blocks(self):
         return {"a": (self.a, (self.bm, self.bn)), "b": (self.b, (self.bk, self.bn))}
@@ -152,7 +165,7 @@ class Delayed(descriptors.Kernel):
         keys, values = [row[:self.bn] for row in self.b], list(zip(*(row[self.bn:] for row in self.b)))
         last = (self.k - 1) // self.bk
         signs = [(-1) ** (last - at // self.bk) for at in range(self.k)]
-        scores = [[sign * sum(map(operator.mul, row, key)) for sign, key in zip(signs, keys)] for row in self.a]
+        scores = [[signs[at] * self.score(sum(map(operator.mul, row, key)), at) for at, key in enumerate(keys)] for row in self.a]
         return [sum(map(operator.mul, row, value)) for row in scores for value in values]
 
     def grid(self):
@@ -160,6 +173,22 @@ class Delayed(descriptors.Kernel):
 
     def writes(self, i, j):
         return True
+
+
+class Joined(Delayed):
+    """The same in two loops, the second one of scores above zero only."""
+
+    name = "joined"
+
+    def middle(self):
+        return self.iterations // 2 * self.bk
+
+    def loops(self, loop):
+        return ["%%middle = arith.constant %d : i32" % self.middle()] + loop(
+            "front", "%c0", "%middle", "%zero", "arith.negf %s") + loop("sum", "%middle", "%K", "%front", "arith.maxnumf %s, %none")
+
+    def score(self, number, key):
+        return -number if key < self.middle() else max(number, 0)
 
 
 def behind_the_pass(lilac, kernel, text, folder):
@@ -241,8 +270,9 @@ def main():
     arguments = command.parse_arguments(__doc__)
     failures, forms, count, mutated = [], {}, 0, set()
     seeds = [int(name) for name in arguments.names] or range(KERNELS)
-    for kernel in [Kernel(seed) for seed in seeds] + [Delayed(seed) for seed in seeds if seed % 2 == 0]:
-        form = "delayed" if kernel.form == "delayed" else "tiles" if kernel.programs else \
+    for kernel in [Kernel(seed) for seed in seeds] + [
+            kind(seed) for kind in (Delayed, Joined) for seed in seeds if seed % 2 == 0]:
+        form = kernel.name if kernel.form == "delayed" else "tiles" if kernel.programs else \
             "one tile, %d warps" % kernel.warps
         with tempfile.TemporaryDirectory() as folder:
             why, tile, specialised = examine(arguments.lilac, kernel, folder)

@@ -39,22 +39,35 @@ static bool is_in_body(const lilac_tile_op *loop, const lilac_tile_value *value)
     return value->op != NULL && value->op->parent == loop->regions[0]->first;
 }
 
+typedef struct product_search {
+    const lilac_tile_op *loop;
+    uint32_t budget;
+    bool found;
+} product_search;
+
+static bool comes_from_product(const lilac_tile_op *loop, const lilac_tile_value *value,
+                               uint32_t *budget);
+
+static void search_operands(void *data, lilac_tile_op *op) {
+    product_search *s = data;
+    for (uint32_t i = 0; i < op->operand_count && !s->found; i++) {
+        s->found = comes_from_product(s->loop, op->operands[i].value, &s->budget);
+    }
+}
+
 /* Is the value computed from the result of a product of this iteration? */
 static bool comes_from_product(const lilac_tile_op *loop, const lilac_tile_value *value,
                                uint32_t *budget) {
     if (!is_in_body(loop, value) || *budget == 0) {
         return false;
     }
-    (*budget)--;
-    if (value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
-        return true;
+    product_search s = {loop, *budget - 1, value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT};
+    search_operands(&s, value->op);
+    for (uint32_t r = 0; r < value->op->region_count && !s.found; r++) {
+        lilac_tile_walk(value->op->regions[r], search_operands, &s);
     }
-    for (uint32_t i = 0; i < value->op->operand_count; i++) {
-        if (comes_from_product(loop, value->op->operands[i].value, budget)) {
-            return true;
-        }
-    }
-    return false;
+    *budget = s.budget;
+    return s.found;
 }
 
 /* Moves with the product: a conversion of an operand, in the body, that nothing else uses. */

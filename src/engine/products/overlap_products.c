@@ -95,16 +95,17 @@ static bool is_pure(const lilac_tile_op *op) {
     return (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
 }
 
-/* A conditional of one value for another (skip_masks)? */
+static void find_effect(void *data, lilac_tile_op *op) {
+    *(bool *)data |= !is_pure(op) && op->next != NULL;
+}
+
+/* A conditional that chooses values (skip_masks)? */
 static bool is_pure_branch(const lilac_tile_op *op) {
-    bool pure = op->code == LILAC_TILE_OP_SCF_IF;
-    for (uint32_t r = 0; pure && r < op->region_count; r++) {
-        for (const lilac_tile_op *inner = op->regions[r]->first->first; pure && inner->next != NULL;
-             inner = inner->next) {
-            pure = is_pure(inner) && inner->region_count == 0;
-        }
+    bool effect = op->code != LILAC_TILE_OP_SCF_IF;
+    for (uint32_t r = 0; !effect && r < op->region_count; r++) {
+        lilac_tile_walk(op->regions[r], find_effect, &effect);
     }
-    return pure;
+    return !effect;
 }
 
 /* May a product stay in flight over the operation? Not over stores to memory, waits and loops. */

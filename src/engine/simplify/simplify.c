@@ -22,8 +22,6 @@
  */
 #include "internal.h"
 
-#include <string.h>
-
 typedef struct scope {
     uint64_t serial;      /* which block this is, among all that were ever open */
     uint32_t floor;       /* the outermost depth that hoisting reaches from here */
@@ -58,37 +56,9 @@ static bool has_traits(const lilac_tile_op *op, uint32_t traits) {
     return (lilac_tile_op_info_get(op->code)->traits & traits) == traits;
 }
 
-static bool equal_attributes(const lilac_tile_attribute *a, const lilac_tile_attribute *b,
-                             uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        if (a[i].kind != b[i].kind || a[i].name != b[i].name || a[i].type != b[i].type ||
-            a[i].integer != b[i].integer || a[i].text != b[i].text || a[i].count != b[i].count) {
-            return false;
-        }
-        switch (a[i].kind) {
-        case LILAC_TILE_ATTR_INTEGERS:
-        case LILAC_TILE_ATTR_DENSE:
-            if (memcmp(a[i].integers, b[i].integers, a[i].count * sizeof(int64_t)) != 0) {
-                return false;
-            }
-            break;
-        case LILAC_TILE_ATTR_ARRAY:
-        case LILAC_TILE_ATTR_DICTIONARY:
-        case LILAC_TILE_ATTR_LLVM:
-            if (!equal_attributes(a[i].elements, b[i].elements, a[i].count)) {
-                return false;
-            }
-            break;
-        default:
-            break;
-        }
-    }
-    return true;
-}
-
 static bool is_same(const lilac_tile_op *a, const lilac_tile_op *b) {
     if (a->code != b->code || a->operand_count != b->operand_count ||
-        a->result_count != b->result_count || a->attributes.count != b->attributes.count) {
+        a->result_count != b->result_count) {
         return false;
     }
     bool same = true, swapped = has_traits(a, LILAC_TILE_COMMUTATIVE) && a->operand_count == 2;
@@ -107,7 +77,7 @@ static bool is_same(const lilac_tile_op *a, const lilac_tile_op *b) {
             return false;
         }
     }
-    return equal_attributes(a->attributes.list, b->attributes.list, a->attributes.count);
+    return lilac_tile_attributes_equal(&a->attributes, &b->attributes);
 }
 
 static uint64_t hash_of(const lilac_tile_op *op) {
