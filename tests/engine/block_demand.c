@@ -231,11 +231,47 @@ static void rotations_leave_rings(void **state) {
     assert_true(rotated > 0 && left > 0);
 }
 
+/* One branch of a conditional is executed: the operands of its product are not live together with the two
+ * exponentials that the other one adds. Of 32 threads: %x has 32 words, %h and %g 8 each; in front of the
+ * conditional two exponentials and two operands more. */
+static void branches_are_alternatives(void **state) {
+    (void)state;
+    static const char text[] =
+        "module {\n"
+        "tt.func public @f(%x: tensor<32x32xf32>, %h: tensor<32x16xf16>, %g: tensor<16x32xf16>, "
+        "%b: i1, %n: i32) -> tensor<32x32xf32> {\n"
+        "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n"
+        "%z = arith.constant dense<0.0> : tensor<32x32xf32>\n"
+        "%r = scf.for %i = %c0 to %n step %c1 iter_args(%o = %z) -> (tensor<32x32xf32>) : i32 {\n"
+        "%s = math.exp %x : tensor<32x32xf32>\n%t = math.exp2 %x : tensor<32x32xf32>\n"
+        "%u = arith.negf %h : tensor<32x16xf16>\n%v = arith.negf %g : tensor<16x32xf16>\n"
+        "%d = scf.if %b -> (tensor<32x32xf32>) {\n"
+        "%a = arith.addf %s, %t : tensor<32x32xf32>\nscf.yield %a : tensor<32x32xf32>\n"
+        "} else {\n"
+        "%p = tt.dot %u, %v, %z : tensor<32x16xf16> * tensor<16x32xf16> -> tensor<32x32xf32>\n"
+        "scf.yield %p : tensor<32x32xf32>\n}\n"
+        "scf.yield %d : tensor<32x32xf32>\n}\ntt.return %r : tensor<32x32xf32>\n}\n}\n";
+    lilac_context *context = lilac_context_create();
+    lilac_tile_module *module =
+        lilac_tile_read(context, lilac_source_add(context, "branches", text, strlen(text)));
+    if (module == NULL || !lilac_tile_verify(module, false)) {
+        print_diagnostics(context);
+        fail();
+    }
+    const lilac_tile_op *loop = NULL;
+    lilac_tile_number(module->functions);
+    lilac_tile_walk(module->functions->body, find_loop, &loop);
+    assert_int_equal(lilac_engine_live_words_of(module->functions, loop, 32),
+                     32 + 8 + 8 + 2 * 32 + 2 * 8);
+    lilac_tile_module_destroy(module);
+    lilac_context_destroy(context);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lost_blocks),           cmocka_unit_test(overlaps_that_pay),
         cmocka_unit_test(known_demands),         cmocka_unit_test(rotations_leave_blocks),
-        cmocka_unit_test(rotations_leave_rings),
+        cmocka_unit_test(rotations_leave_rings), cmocka_unit_test(branches_are_alternatives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

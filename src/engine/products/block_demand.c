@@ -23,7 +23,9 @@ typedef struct liveness {
     bool *live;                /* by value id */
     uint32_t threads;          /* of a block, where tensors have no layouts yet; else 0 */
     uint32_t words, most;
-    bool inside; /* the walk is in the loop */
+    bool inside;                      /* the walk is in the loop */
+    uint32_t begun_count, most_begun; /* values in the order in which they became live */
+    const lilac_tile_value **begun;
 } liveness;
 
 uint64_t lilac_engine_bytes(const lilac_tile_type *type) {
@@ -149,6 +151,9 @@ static void begin(liveness *l, const lilac_tile_value *value) {
     if (is_counted(value) && !l->live[value->id]) {
         l->live[value->id] = true;
         l->words += words_of(l, value->type);
+        if (l->begun_count < l->most_begun) {
+            l->begun[l->begun_count++] = value;
+        }
         if (l->threads == 0) {
             count(l);
         }
@@ -177,6 +182,29 @@ static void begin_outer(void *data, lilac_tile_op *op) {
     }
 }
 
+static void walk(liveness *l, const lilac_tile_region *region);
+
+/* Of the branches of a conditional one is executed: what only one uses is not live in the other. */
+static void walk_branches(liveness *l, const lilac_tile_op *op) {
+    const uint32_t first = l->begun_count;
+    uint32_t kept = first;
+    for (uint32_t r = 0; r < op->region_count; r++) {
+        const uint32_t mark = l->begun_count;
+        walk(l, op->regions[r]);
+        for (uint32_t i = mark; i < l->begun_count; i++) {
+            if (l->live[l->begun[i]->id]) {
+                end(l, l->begun[i]);
+                l->begun[kept++] = l->begun[i];
+            }
+        }
+        l->begun_count = kept;
+    }
+    l->begun_count = first;
+    for (uint32_t i = first; i < kept; i++) {
+        begin(l, l->begun[i]);
+    }
+}
+
 static void walk(liveness *l, const lilac_tile_region *region) {
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->last; op != NULL; op = op->previous) {
@@ -188,7 +216,10 @@ static void walk(liveness *l, const lilac_tile_region *region) {
             for (uint32_t i = 0; i < op->result_count; i++) {
                 end(l, &op->results[i]);
             }
-            for (uint32_t r = 0; r < op->region_count; r++) {
+            if (op->code == LILAC_TILE_OP_SCF_IF) {
+                walk_branches(l, op);
+            }
+            for (uint32_t r = 0; op->code != LILAC_TILE_OP_SCF_IF && r < op->region_count; r++) {
                 if (lilac_tile_is_loop(op)) {
                     outer_uses o = {l, op};
                     lilac_tile_walk(op->regions[r], begin_outer, &o);
@@ -215,7 +246,9 @@ static uint32_t most_words(const lilac_tile_function *function, const lilac_tile
     lilac_arena *arena = lilac_arena_create();
     liveness l = {.loop = loop,
                   .threads = threads,
-                  .live = lilac_arena_array(arena, bool, function->value_count + 1)};
+                  .live = lilac_arena_array(arena, bool, function->value_count + 1),
+                  .most_begun = 2 * function->value_count + 1};
+    l.begun = lilac_arena_array(arena, const lilac_tile_value *, l.most_begun);
     walk(&l, function->body);
     lilac_arena_destroy(arena);
     return l.most;
