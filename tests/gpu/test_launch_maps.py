@@ -70,3 +70,16 @@ def test_few_iterations(cases, kernel):
 
 def test_tensor_of_the_host(cases):
     assert cases["cpu"] == ["ValueError"]
+
+
+def test_torch_compile(tmp_path, started):
+    """A template of Inductor's, whose static launcher does not know maps."""
+    if capability() != (9, 0):
+        pytest.skip("the device has no wgmma")
+    made = dict(started) | {"LILAC_TRITON": "1", "TRITON_CACHE_DIR": str(tmp_path / "triton"),
+                            "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor")}
+    done = subprocess.run([sys.executable, PROGRAM.with_name("compiled_product.py")], env=made, capture_output=True, text=True,
+                          timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = dict(line.split() for line in done.stdout.splitlines())
+    assert float(words["error"]) < 1e-2 and int(words["mapped"]) >= 1 and int(words["plain"]) == 0

@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import re
+import sys
 import threading
 import zlib
 from types import SimpleNamespace
@@ -519,6 +520,24 @@ def test_switching_off_restores_the_loader(machine):
     lilac.triton.disable()
     assert CompiledKernel._init_handles is not replaced
     assert CompiledKernel._init_handles is replaced.__wrapped__
+
+
+@pytest.mark.parametrize("module, name", mapped._STATIC_LAUNCHERS.items())
+def test_static_launcher_declines(compiler, monkeypatch, module, name):
+    """Inductor's, which would launch the plain kernel, leaves kernels with maps to Triton's launcher."""
+    class Launcher:
+        def __init__(self, kernel):
+            self.kernel = kernel
+
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: Launcher}))
+    with lilac.triton.enabled():
+        for _ in range(2):  # compiled, and from the cache
+            with pytest.raises(NotImplementedError, match="makes tensor maps"):
+                Launcher(warm_up())
+            product.device_caches.clear()
+    with lilac.triton.enabled(launch_maps=False):
+        plain = warm_up()
+        assert Launcher(plain).kernel is plain
 
 
 # ---- kinds of arguments -------------------------------------------------------------------------

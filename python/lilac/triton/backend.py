@@ -79,6 +79,7 @@ def backend_class(base: type, settings: Any) -> type:
 
         def pack_metadata(self, metadata: Any) -> Any:
             rows.loaded(metadata, settings)
+            mapped.created(metadata)
             return super().pack_metadata(metadata)
 
     LilacBackend.__name__ = LilacBackend.__qualname__ = "LilacBackend"

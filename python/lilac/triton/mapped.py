@@ -4,7 +4,8 @@ The official artifacts of a kernel (cubin, ptx, ttgir, metadata) are those of th
 launchers know its parameters only. The metadata also have `lilac["mapped"]`: the cubin of the same kernel with
 further parameters, and how the launcher makes them from the arguments. Where Triton loads a kernel, this module
 loads the second cubin as well and replaces the launcher by one of C that makes the maps, and that calls
-Triton's launcher for the plain kernel where it cannot.
+Triton's launcher for the plain kernel where it cannot. Inductor's static launcher, which would launch the plain
+kernel, is told to leave such kernels to Triton's.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import base64
 import ctypes
 import functools
+import sys
 import zlib
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from .. import _core
 from ..errors import Error
@@ -123,10 +125,14 @@ def launcher_of(plain: Any, signature: dict[Any, Any], mapped: dict[str, Any], c
                                 mapped["shared"], cooperative, ctypes.addressof(counts.values))
 
 
+def _mapped_of(metadata: Any) -> Any:
+    return (getattr(metadata, "lilac", None) or {}).get("mapped")
+
+
 def _use_maps(kernel: Any) -> None:
     """Replaces the launcher of a kernel that Triton has just loaded, if it has a second one with maps."""
     metadata = kernel.metadata
-    mapped = (getattr(metadata, "lilac", None) or {}).get("mapped")
+    mapped = _mapped_of(metadata)
     if mapped is None:
         return
     name = "_run" if "_run" in vars(kernel) else "run"  # Triton 3.4
@@ -139,6 +145,32 @@ def _use_maps(kernel: Any) -> None:
         made.why = f"{type(problem).__name__}: {problem}"
         return
     setattr(kernel, name, launcher)
+
+
+_STATIC_LAUNCHERS = {"torch._inductor.runtime.static_triton_launcher": "StaticallyLaunchedTritonKernel",
+                     "torch._inductor.runtime.static_cuda_launcher": "StaticallyLaunchedCudaKernel"}
+
+
+def _declining(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def __init__(self: Any, kernel: Any, *rest: Any, **words: Any) -> None:
+        if _mapped_of(kernel.metadata) is not None:  # Inductor then uses Triton's launcher
+            raise NotImplementedError("the launcher of this kernel makes tensor maps")
+        original(self, kernel, *rest, **words)
+
+    setattr(__init__, "_lilac", True)
+    return __init__
+
+
+def created(metadata: Any) -> None:
+    """Triton created a kernel, compiled or from its cache. Inductor's static launcher, if it is loaded, declines it if it
+    has a second kernel with maps."""
+    if _mapped_of(metadata) is None:
+        return
+    for module, name in _STATIC_LAUNCHERS.items():
+        launcher = getattr(sys.modules.get(module), name, None)
+        if launcher is not None and not hasattr(launcher.__init__, "_lilac"):
+            launcher.__init__ = _declining(launcher.__init__)
 
 
 def install() -> Any:
