@@ -26,6 +26,8 @@ int64_t lilac_engine_issues(const lilac_tile_op *op);
 
 /* The argument of a function that a pointer is computed from; NULL: unknown. */
 const lilac_tile_value *lilac_engine_pointer_root(const lilac_tile_value *pointer);
+/* Does the kernel write no memory of these parameters, a set of indices below 64? */
+bool lilac_engine_is_only_read(const lilac_tile_function *function, uint64_t parameters);
 
 /* ---- fold.c ----------------------------------------------------------------------------- */
 

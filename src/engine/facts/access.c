@@ -198,3 +198,32 @@ void lilac_engine_accesses(lilac_access_report *result, lilac_arena *arena,
     list_accesses(&list, function->body, 0);
     *result = (lilac_access_report){list.count, list.accesses, list.cycles};
 }
+
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+typedef struct write_search {
+    uint64_t parameters;
+    bool found; /* the kernel writes there, or inline assembly may order accesses */
+} write_search;
+
+static void find_write(void *data, lilac_tile_op *op) {
+    write_search *w = data;
+    uint32_t count;
+    const lilac_tile_effect *effects = lilac_tile_effects(op->code, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        w->found |= (effects[i].resources & LILAC_TILE_TEXT) != 0;
+        if ((effects[i].resources & LILAC_TILE_GLOBAL_MEMORY) == 0 ||
+            (effects[i].access & LILAC_TILE_WRITES) == 0) {
+            continue;
+        }
+        const lilac_tile_value *root =
+            op->operand_count > 0 ? lilac_engine_pointer_root(op->operands[0].value) : NULL;
+        w->found |= root == NULL || root->index >= 64 || ((w->parameters >> root->index) & 1) != 0;
+    }
+}
+
+bool lilac_engine_is_only_read(const lilac_tile_function *function, uint64_t parameters) {
+    write_search w = {.parameters = parameters};
+    lilac_tile_walk(function->body, find_write, &w);
+    return !w.found;
+}

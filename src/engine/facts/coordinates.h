@@ -13,6 +13,7 @@ typedef struct lilac_tile_conditions {
     const lilac_range *ranges; /* by value id */
     uint64_t parameters;       /* a set of indices below 64 */
     bool small_grid; /* the grid has at most TILE_MOST_PROGRAMS programs along a dimension */
+    bool any_sign;   /* tensors may begin in front of their pointers */
     uint32_t divisor_count;
     lilac_tile_op *divisions[8]; /* whose second operand must be positive */
 } lilac_tile_conditions;

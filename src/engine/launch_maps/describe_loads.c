@@ -48,7 +48,8 @@ enum {
     MOST_LOADS = 16,
     MOST_USES = 256,
     LEAST_ITERATIONS = 8,
-    MOST_CONDITIONS = 32 /* as launchers read them */
+    MOST_CONDITIONS = 32, /* as launchers read them */
+    PRODUCER_WARPS = 8    /* from which on a block has a producer (specialise_warps) */
 };
 
 /* A load and its tile. */
@@ -252,39 +253,51 @@ static bool are_tests_outside(const description *x) {
     return outside;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- numbers of any sign --------------------------------------------------------------------- */
 
-typedef struct write_search {
-    const lilac_tile_function *function;
-    uint64_t bases; /* parameters from which tensor copies read */
-    bool found;     /* the kernel writes there, or inline assembly may order accesses */
-} write_search;
+/* What may have a producer: products in one loop, of two warpgroups' rows. */
+typedef struct producer_search {
+    const lilac_tile_op *loop;
+    bool several, small;
+} producer_search;
 
-static void find_write(void *data, lilac_tile_op *op) {
-    write_search *w = data;
-    uint32_t count;
-    const lilac_tile_effect *effects = lilac_tile_effects(op->code, &count);
-    for (uint32_t i = 0; i < count; i++) {
-        w->found |= (effects[i].resources & LILAC_TILE_TEXT) != 0;
-        if ((effects[i].resources & LILAC_TILE_GLOBAL_MEMORY) == 0 ||
-            (effects[i].access & LILAC_TILE_WRITES) == 0) {
-            continue;
-        }
-        const lilac_tile_value *root =
-            op->operand_count > 0 ? lilac_engine_pointer_root(op->operands[0].value) : NULL;
-        w->found |= root == NULL || root->index >= 64 || ((w->bases >> root->index) & 1) != 0;
+static void find_producer(void *data, lilac_tile_op *op) {
+    enum { ROWS = 128 };
+    producer_search *s = data;
+    if (op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TT_DOT_SCALED) {
+        const lilac_tile_type *type = op->results[0].type;
+        const lilac_tile_op *loop = lilac_dot_loop(op, NULL);
+        s->several |= loop == NULL || (s->loop != NULL && loop != s->loop);
+        s->loop = loop;
+        s->small |= type->rank != 2 || type->shape[0] < ROWS;
     }
 }
 
+/* Coordinates that are loaded, as by FlexAttention, or are otherwise of unknown sign: where a producer can start the
+ * copies (specialise_warps). Without one, copies by threads are faster. On an H200, in microseconds, FlexAttention without a
+ * mask, 64 heads of length 4096 (by threads, tensor copies, those of a producer): 64 elements 667, 709, 584; 128 elements
+ * 1072, 1097, 960. */
+static bool may_have_producer(lilac_tile_module *module, const lilac_tile_function *f,
+                              const lilac_target *target) {
+    producer_search s = {0};
+    lilac_reason why;
+    lilac_tile_walk(f->body, find_producer, &s);
+    return s.loop != NULL && !s.several && !s.small &&
+           lilac_engine_choose_warps(module, target, &why) >= PRODUCER_WARPS;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
 static bool is_only_read(const description *x) {
-    write_search w = {.function = x->function};
+    uint64_t bases = 0;
     for (uint32_t i = 0; i < x->count; i++) {
         const uint32_t base = x->loads[i].tile.base->index;
-        w.found |= base >= 64;
-        w.bases |= UINT64_C(1) << (base & 63);
+        if (base >= 64) {
+            return false;
+        }
+        bases |= UINT64_C(1) << base;
     }
-    lilac_tile_walk(x->function->body, find_write, &w);
-    return !w.found;
+    return lilac_engine_is_only_read(x->function, bases);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -438,6 +451,7 @@ static bool describe_function(lilac_tile_module *module, lilac_tile_function *f,
     lilac_range *ranges = lilac_arena_array(arena, lilac_range, f->value_count + 1);
     lilac_engine_ranges(ranges, f);
     x.conditions.ranges = ranges;
+    x.conditions.any_sign = may_have_producer(module, f, target);
     lilac_tile_walk(f->body, look_at, &x);
     if (x.failed || x.count == 0 || x.bytes < x.other_bytes || !is_only_read(&x) ||
         !are_tests_outside(&x) || __builtin_popcountll(x.conditions.parameters) > MOST_CONDITIONS) {

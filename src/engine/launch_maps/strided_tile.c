@@ -13,7 +13,14 @@
  *                                                                    at          head, start, 0
  *
  * A dimension without a mask is as large as a tensor map allows. Coordinates must not be
- * negative: what is in front of a tensor reads as zero. */
+ * negative: what is in front of a tensor reads as zero.
+ *
+ * Where nothing is known about the sign of a number, as of one that is loaded, the tensor of a dimension without a
+ * mask begins in front of the pointer (`begin_in_front`). A pointer is added n offsets of 32 bits, which are assumed not
+ * to overflow, so elements of a dimension of stride s are fewer than n · 2^31 / s away from it:
+ *
+ *     k + head · 65536 + (start + 64 · i) · 128      a tensor of rows from k - 2 · 2^24 · 128 on;
+ *                                                    at row 2 · 2^24 + head · 512 + start + 64 · i */
 #include "launch_maps/strided_tile.h"
 
 #include "facts/mask_bounds.h"
@@ -46,11 +53,20 @@ static bool split_sum(const lilac_sum *sum, lilac_sum *host, lilac_sum *program)
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
 
+enum { MOST_BOX = 256 };
+
+/* Rows of a stride that the sum of so many products of 32 bits, and a constant one, is from a pointer at
+ * most. */
+static int64_t in_front_of(int64_t stride, uint32_t terms) {
+    return ((INT64_C(1) << 31) / stride + 1) * (terms + 1);
+}
+
 /* A dimension of the tensor under construction. */
 typedef struct dimension {
     lilac_product stride; /* of parameters */
     lilac_sum size, at;
-    bool bounded; /* the mask says where the tile is; address terms cannot be moved to it */
+    bool bounded;  /* the mask says where the tile is; address terms cannot be moved to it */
+    bool any_sign; /* the coordinate may be negative */
 } dimension;
 
 typedef struct tensor {
@@ -69,6 +85,16 @@ static bool bound_dimension(tensor *t, dimension *d, const lilac_sum *high) {
     d->at = moved = program;
     d->bounded = true;
     return lilac_sum_scale(&moved, &d->stride) && lilac_sum_subtract(&t->rest, &moved);
+}
+
+/* May the dimension's coordinate be any sum of numbers that the program adds to the pointer, times the stride? */
+static bool may_have_any_sign(const lilac_tile_conditions *c, const dimension *d,
+                              const lilac_sum *at) {
+    bool narrow = c->any_sign && d->stride.count == 0;
+    for (uint32_t i = 0; i < at->count; i++) {
+        narrow = narrow && !at->terms[i].wide;
+    }
+    return narrow && 2 * in_front_of(d->stride.factor, at->count) <= TILE_UNBOUNDED - MOST_BOX;
 }
 
 /* Moves a term of the address to the dimension without a bound that has most parameters of its
@@ -96,9 +122,14 @@ static bool move_to_dimension(lilac_tile_conditions *c, tensor *t, const lilac_p
     if (best != NULL) {
         at = best->at;
     }
-    if (best == NULL || !lilac_sum_add_product(&at, &steps) ||
-        (!lilac_coordinate_is_narrow(&at, false) && !lilac_coordinate_is_small(c, &at))) {
+    if (best == NULL || !lilac_sum_add_product(&at, &steps)) {
         return false;
+    }
+    if (!lilac_coordinate_is_narrow(&at, false) && !lilac_coordinate_is_small(c, &at)) {
+        if (!may_have_any_sign(c, best, &at)) {
+            return false;
+        }
+        best->any_sign = true;
     }
     best->at = at;
     return true;
@@ -201,6 +232,21 @@ static bool bound(tensor *t, lilac_strided_tile *tile, const lilac_mask_bounds *
     return lilac_sum_add(&first, b->low[d]) && first.count == 0;
 }
 
+/* Lets the tensor begin so far in front of the pointer that no coordinate of the dimension is negative. */
+static bool begin_in_front(lilac_tile_conditions *c, lilac_strided_tile *tile, uint32_t number,
+                           const dimension *d) {
+    lilac_sum *at = &tile->at[number];
+    const int64_t rows = in_front_of(d->stride.factor, at->count);
+    for (uint32_t i = 0; i < tile->offset.count; i++) {
+        if (tile->offset.terms[i].count > 0) {
+            return false; /* a parameter may be a part of the sum that is multiplied */
+        }
+    }
+    return !d->bounded && may_have_any_sign(c, d, at) && lilac_coordinate_is_valid(c, at, false) &&
+           lilac_sum_add_number(at, rows) &&
+           lilac_sum_add_number(&tile->offset, -rows * d->stride.factor);
+}
+
 bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *conditions,
                            const lilac_tile_op *load, lilac_arena *arena) {
     const lilac_tile_value *mask = lilac_tile_operand(load, 1),
@@ -234,9 +280,15 @@ bool lilac_strided_tile_of(lilac_strided_tile *tile, lilac_tile_conditions *cond
     }
     bool good = true;
     for (uint32_t i = 0; good && i < tile->rank; i++) {
-        const uint32_t front = tile->rank - f.rank;
-        const bool natural = i < front || b.low[tile->order[i - front]] == NULL;
-        good = lilac_coordinate_is_valid(conditions, &tile->at[i], natural);
+        const uint32_t front = tile->rank - f.rank,
+                       d = i < front ? f.rank + i : tile->order[i - front];
+        const bool natural = d >= f.rank || b.low[d] == NULL;
+        const lilac_tile_conditions before = *conditions;
+        good = !t.dims[d].any_sign && lilac_coordinate_is_valid(conditions, &tile->at[i], natural);
+        if (!good) {
+            *conditions = before;
+            good = begin_in_front(conditions, tile, i, &t.dims[d]);
+        }
     }
     return good;
 }

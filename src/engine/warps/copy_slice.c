@@ -236,8 +236,21 @@ void lilac_copy_slice_prune(const specialised *s, lilac_tile_op *top) {
 
 typedef struct checking {
     const slice *p;
+    uint64_t loaded; /* parameters from which it loads */
     bool good;
 } checking;
+
+/* A scalar that is loaded, as the number of the next block. */
+static bool is_scalar_load(checking *c, const lilac_tile_op *op) {
+    const lilac_tile_value *root =
+        op->code == LILAC_TILE_OP_TT_LOAD ? lilac_engine_pointer_root(op->operands[0].value) : NULL;
+    if (root == NULL || root->index >= 64 ||
+        lilac_tile_find_integer(&op->attributes, "isVolatile", 0) != 0) {
+        return false;
+    }
+    c->loaded |= UINT64_C(1) << root->index;
+    return true;
+}
 
 /* Is what the copies need computed from scalars, without effects? */
 static void check(void *data, lilac_tile_op *op) {
@@ -250,7 +263,8 @@ static void check(void *data, lilac_tile_op *op) {
     if (!live || op->region_count > 0 || op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC) {
         return;
     }
-    c->good &= (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0;
+    c->good &=
+        (lilac_tile_op_info_get(op->code)->traits & LILAC_TILE_PURE) != 0 || is_scalar_load(c, op);
     for (uint32_t i = 0; i < op->operand_count; i++) {
         c->good &= !lilac_tile_is_tensor(op->operands[i].value->type);
     }
@@ -258,10 +272,10 @@ static void check(void *data, lilac_tile_op *op) {
 
 bool lilac_copy_slice_is_possible(const specialised *s) {
     slice p = mark_slice(s, s->top);
-    checking c = {&p, true};
+    checking c = {.p = &p, .good = true};
     for (uint32_t r = 0; r < s->top->region_count; r++) {
         lilac_tile_walk(s->top->regions[r], check, &c);
     }
     lilac_arena_destroy(p.arena);
-    return c.good;
+    return c.good && (c.loaded == 0 || lilac_engine_is_only_read(s->function, c.loaded));
 }
