@@ -255,10 +255,9 @@ static bool are_tests_outside(const description *x) {
 
 /* ---- numbers of any sign --------------------------------------------------------------------- */
 
-/* What may have a producer: products in one loop, of two warpgroups' rows. */
+/* What may have a producer: products in loops at the top of the function, of two warpgroups' rows. */
 typedef struct producer_search {
-    const lilac_tile_op *loop;
-    bool several, small;
+    bool found, other;
 } producer_search;
 
 static void find_producer(void *data, lilac_tile_op *op) {
@@ -267,9 +266,9 @@ static void find_producer(void *data, lilac_tile_op *op) {
     if (op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TT_DOT_SCALED) {
         const lilac_tile_type *type = op->results[0].type;
         const lilac_tile_op *loop = lilac_dot_loop(op, NULL);
-        s->several |= loop == NULL || (s->loop != NULL && loop != s->loop);
-        s->loop = loop;
-        s->small |= type->rank != 2 || type->shape[0] < ROWS;
+        s->found = true;
+        s->other |=
+            loop == NULL || lilac_tile_is_in_loop(loop) || type->rank != 2 || type->shape[0] < ROWS;
     }
 }
 
@@ -282,8 +281,7 @@ static bool may_have_producer(lilac_tile_module *module, const lilac_tile_functi
     producer_search s = {0};
     lilac_reason why;
     lilac_tile_walk(f->body, find_producer, &s);
-    return s.loop != NULL && !s.several && !s.small &&
-           lilac_engine_choose_warps(module, target, &why) >= PRODUCER_WARPS;
+    return s.found && !s.other && lilac_engine_choose_warps(module, target, &why) >= PRODUCER_WARPS;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

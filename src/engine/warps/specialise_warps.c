@@ -235,17 +235,19 @@ static void rewrite(consumer *c) {
 
 /* ---- the pass ------------------------------------------------------------------------------- */
 
+enum { MOST_LOOPS = 8 };
+
+/* The loops whose copies are tensor copies, in order. */
 typedef struct finding {
-    lilac_tile_op *loop;
+    lilac_tile_op *loops[MOST_LOOPS];
     uint32_t count;
 } finding;
 
 static void find_loop(void *data, lilac_tile_op *op) {
     finding *f = data;
-    if (op->code == LILAC_TILE_OP_SCF_FOR &&
+    if (op->code == LILAC_TILE_OP_SCF_FOR && f->count < MOST_LOOPS &&
         lilac_tile_find(&op->attributes, "lilac.tensor_copies") != NULL) {
-        f->loop = op;
-        f->count++;
+        f->loops[f->count++] = op;
     }
 }
 
@@ -263,12 +265,15 @@ bool lilac_engine_specialise_warps(lilac_tile_module *module, const lilac_target
             continue;
         }
         lilac_tile_walk(f->body, find_loop, &found);
-        consumer c = {
-            .s = {.function = f, .module = module, .target = target, .inner = found.loop}};
-        if (found.count == 1 && lilac_specialise_survey(&c)) {
-            rewrite(&c);
-            lilac_tile_number(f);
-            *changed = true;
+        for (uint32_t i = found.count; i-- > 0;) {
+            consumer c = {
+                .s = {.function = f, .module = module, .target = target, .inner = found.loops[i]}};
+            if (lilac_specialise_survey(&c)) {
+                rewrite(&c);
+                lilac_tile_number(f);
+                *changed = true;
+                break;
+            }
         }
     }
     return true;

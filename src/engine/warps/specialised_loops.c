@@ -1,7 +1,8 @@
 /* Which loops specialise_warps changes, and what it has to know about them.
  *
- * One of a function, in a loop over tiles, in a conditional of pipeline_loops, or both; with delayed
- * products not in a loop over tiles. Not in clusters.
+ * The last one of a function for which all this holds, in a loop over tiles, in a conditional of pipeline_loops,
+ * or both; with delayed products not in a loop over tiles. Not in clusters. Of several, as in FlexAttention, the last one
+ * usually has the blocks that need no mask, which are most; loops that continue each other are one (join_loops).
  *
  * Where it pays. The producer's warpgroup keeps few registers for each thread and the others get the
  * rest of the block's, so one block is resident. If two blocks were resident before, each
@@ -262,27 +263,23 @@ static bool check_ring(const consumer *c, const lilac_tile_op *ring) {
     return (uint32_t)ring->results[0].type->shape[0] == c->s.buffers;
 }
 
+typedef struct byte_count {
+    const lilac_tile_op *top;
+    uint64_t bytes;
+} byte_count;
+
 static void add_bytes(void *data, lilac_tile_op *op) {
-    uint64_t *bytes = data;
-    if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC) {
-        *bytes += lilac_engine_bytes(op->results[0].type);
+    byte_count *c = data;
+    if (op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && lilac_engine_is_live_in(op, c->top)) {
+        c->bytes += lilac_engine_bytes(op->results[0].type);
     }
 }
 
 /* The memory that is there at the same time as the rings, which live as long as `top`. */
 static uint64_t memory_of(const specialised *s) {
-    uint64_t bytes = 0;
-    if (s->outer != NULL) {
-        lilac_tile_walk(s->function->body, add_bytes, &bytes);
-        return bytes;
-    }
-    for (uint32_t r = 0; r < s->top->region_count; r++) {
-        lilac_tile_walk(s->top->regions[r], add_bytes, &bytes);
-    }
-    for (lilac_tile_op *op = s->top->previous; op != NULL; op = op->previous) {
-        add_bytes(&bytes, op);
-    }
-    return bytes;
+    byte_count c = {.top = s->top};
+    lilac_tile_walk(s->function->body, add_bytes, &c);
+    return c.bytes;
 }
 
 /* Do only operations in front of this one use the value? */
