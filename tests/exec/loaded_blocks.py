@@ -29,7 +29,7 @@ TEXT = """module {{
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %block = arith.constant {block} : i32
-    %pitch = arith.constant dense<{width}> : tensor<{block}x1xi32>
+    %pitch = arith.constant dense<{width}> : tensor<{block}x1x{index}>
     %pitch_a = arith.constant dense<{width}> : tensor<128x1xi32>
     %rows = tt.make_range {{end = 128 : i32, start = 0 : i32}} : tensor<128xi32>
     %in_block = tt.make_range {{end = {block} : i32, start = 0 : i32}} : tensor<{block}xi32>
@@ -56,13 +56,12 @@ TEXT = """module {{
 LOOP = """    %first{x} = tt.load %numbers{x} : !tt.ptr<i32>
     %start{x} = arith.muli %first{x}, %block : i32
     %sum{x}:2 = scf.for %i = %c0 to %n{x} step %c1 iter_args(%acc = {init}, %moved = %c0) -> (tensor<128x{width}xf32>, i32)  : i32 {{
-      %at = arith.addi %start{x}, %moved : i32
-      %ats = tt.splat %at : i32 -> tensor<{block}xi32>
+{at}      %ats = tt.splat %at : i32 -> tensor<{block}xi32>
       %r = arith.addi %ats, %in_block : tensor<{block}xi32>
       %re = tt.expand_dims %r {{axis = 1 : i32}} : tensor<{block}xi32> -> tensor<{block}x1xi32>
-      %ro = arith.muli %re, %pitch : tensor<{block}x1xi32>
+{extend}      %ro = arith.muli {row}, %pitch : tensor<{block}x1x{index}>
       %ks = tt.splat %k : !tt.ptr<f16> -> tensor<{block}x1x!tt.ptr<f16>>
-      %kr = tt.addptr %ks, %ro : tensor<{block}x1x!tt.ptr<f16>>, tensor<{block}x1xi32>
+      %kr = tt.addptr %ks, %ro : tensor<{block}x1x!tt.ptr<f16>>, tensor<{block}x1x{index}>
       %kb = tt.broadcast %kr : tensor<{block}x1x!tt.ptr<f16>> -> tensor<{block}x{width}x!tt.ptr<f16>>
       %kp = tt.addptr %kb, %column_block : tensor<{block}x{width}x!tt.ptr<f16>>, tensor<{block}x{width}xi32>
       %keys = tt.load %kp : tensor<{block}x{width}x!tt.ptr<f16>>
@@ -71,7 +70,7 @@ LOOP = """    %first{x} = tt.load %numbers{x} : !tt.ptr<i32>
       %positive = arith.maxnumf %s, %none : tensor<128x{block}xf32>
       %p = arith.truncf %positive : tensor<128x{block}xf32> to tensor<128x{block}xf16>
       %vs = tt.splat %v : !tt.ptr<f16> -> tensor<{block}x1x!tt.ptr<f16>>
-      %vr = tt.addptr %vs, %ro : tensor<{block}x1x!tt.ptr<f16>>, tensor<{block}x1xi32>
+      %vr = tt.addptr %vs, %ro : tensor<{block}x1x!tt.ptr<f16>>, tensor<{block}x1x{index}>
       %vb = tt.broadcast %vr : tensor<{block}x1x!tt.ptr<f16>> -> tensor<{block}x{width}x!tt.ptr<f16>>
       %vp = tt.addptr %vb, %column_block : tensor<{block}x{width}x!tt.ptr<f16>>, tensor<{block}x{width}xi32>
       %values = tt.load %vp : tensor<{block}x{width}x!tt.ptr<f16>>
@@ -91,25 +90,36 @@ LOOP = """    %first{x} = tt.load %numbers{x} : !tt.ptr<i32>
 """
 
 
+SUM = "      %at = arith.addi %start{x}, %moved : i32\n"
+LOADED = """      %this = tt.addptr %numbers{x}, %i : !tt.ptr<i32>, i32
+      %present = tt.load %this : !tt.ptr<i32>
+      %at = arith.muli %present, %block : i32
+"""
+EXTEND = "      %rw = arith.extsi %re : tensor<{block}x1xi32> to tensor<{block}x1xi64>\n"
+
+
 class Kernel:
     def __init__(self, seed):
         source = random.Random("loaded blocks %d" % seed)
         self.block, self.width, self.warps = source.choice([32, 64]), source.choice([64, 128, 128]), source.choice([4, 8, 8])
         self.stages, self.middle = source.choice([3, 3, 4]), source.choice([0, 4, 8])
+        self.wide = seed % 6 == 1  # offsets of 64 bits, which may be further in front of the pointer
         self.second = source.choice([0, 1, 2, 5]) if seed % 3 == 2 else 0  # blocks of a second loop
         self.numbers = [source.randrange(-self.middle, BLOCKS - self.middle) for _ in range(source.choice([1, 2, 3, 7, 12]) + self.second)]
         draw = lambda height: [[source.randint(-2, 2) for _ in range(self.width)] for _ in range(height)]  # noqa: E731
         self.a, self.k, self.v = draw(ROWS), draw(BLOCKS * self.block), draw(BLOCKS * self.block)
 
     def __str__(self):
-        return "blocks %s, %d in a second loop, of %d × %d, from block %d on, %d warps, %d stages" % (
-            self.numbers, self.second, self.block, self.width, self.middle, self.warps, self.stages)
+        return "blocks %s, %d in a second loop, of %d × %d, from block %d on, %d warps, %d stages%s" % (
+            self.numbers, self.second, self.block, self.width, self.middle, self.warps, self.stages, ", wide" * self.wide)
 
     def text(self):
-        sizes = {"block": self.block, "width": self.width}
-        loops = LOOP.format(x="", init="%zero", scale="%one" if self.second else "%minus", **sizes)
+        sizes = {"block": self.block, "width": self.width, "index": "i64" if self.wide else "i32", "row": "%rw" if self.wide else "%re",
+                 "extend": EXTEND.format(block=self.block) if self.wide else ""}
+        at = LOADED if self.wide else SUM
+        loops = LOOP.format(x="", at=at.format(x=""), init="%zero", scale="%one" if self.second else "%minus", **sizes)
         if self.second:
-            loops += LOOP.format(x="2", init="%sum#0", scale="%one", **sizes)
+            loops += LOOP.format(x="2", at=at.format(x="2"), init="%sum#0", scale="%one", **sizes)
         return TEXT.format(loops=loops, sum="%sum2" if self.second else "%sum", **sizes)
 
     def expected(self):

@@ -67,6 +67,7 @@ typedef struct dimension {
     lilac_sum size, at;
     bool bounded;  /* the mask says where the tile is; address terms cannot be moved to it */
     bool any_sign; /* the coordinate may be negative */
+    bool wide;     /* coordinates times the stride may exceed 32 bits */
 } dimension;
 
 typedef struct tensor {
@@ -94,7 +95,8 @@ static bool may_have_any_sign(const lilac_tile_conditions *c, const dimension *d
     for (uint32_t i = 0; i < at->count; i++) {
         narrow = narrow && !at->terms[i].wide;
     }
-    return narrow && 2 * in_front_of(d->stride.factor, at->count) <= TILE_UNBOUNDED - MOST_BOX;
+    return narrow && !d->wide &&
+           2 * in_front_of(d->stride.factor, at->count) <= TILE_UNBOUNDED - MOST_BOX;
 }
 
 /* Moves a term of the address to the dimension without a bound that has most parameters of its
@@ -142,7 +144,7 @@ static bool add_dimension(lilac_tile_conditions *c, tensor *t, const lilac_produ
     }
     split(term, &host, &program);
     dimension *d = &t->dims[t->count++];
-    *d = (dimension){.stride = host};
+    *d = (dimension){.stride = host, .wide = term->wide};
     return host.factor > 0 && lilac_sum_add_number(&d->size, TILE_UNBOUNDED) &&
            lilac_sum_add_product(&d->at, &program) &&
            (lilac_coordinate_is_narrow(&d->at, false) || lilac_coordinate_is_small(c, &d->at));
