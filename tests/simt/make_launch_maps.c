@@ -87,6 +87,8 @@ static void impossible_maps(void **state) {
         {{1 << 20, 0, 1, 1, INT64_MAX / 2 + 1}, "the stride is negative or exceeds 64 bits"},
         {{1 << 20, 0, 1, 1, INT64_C(1) << 39}, "the stride of dimension 1 is 1099511627776 bytes"},
         {{1 << 20, INT64_C(1) << 40, 1, 1, INT64_C(1) << 30}, "the offset is negative or exceeds"},
+        {{0, 0, 100, 40, 48}, "the address is negative"}, /* the tensor begins 16 bytes in front */
+        {{16, 0, 100, 40, 48}, NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

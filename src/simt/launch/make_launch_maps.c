@@ -119,6 +119,9 @@ bool lilac_launch_map_make(lilac_context *context, lilac_tensor_map *map,
         __builtin_mul_overflow(offset, (int64_t)bytes, &offset)) {
         return refuse_sum(context, what, "offset");
     }
+    if (offset < 0 && (uint64_t)values[recipe->base] < (uint64_t)-offset) {
+        return refuse_sum(context, what, "address");
+    }
     map->address = (uint64_t)values[recipe->base] + (uint64_t)offset;
     for (uint32_t d = 0; d < rank; d++) {
         const uint32_t outer = rank - 1 - d;
