@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-enum { NOT_CARRIED = UINT32_MAX };
+#define NOT_CARRIED UINT32_MAX
 
 typedef enum lilac_body_class {
     LILAC_BODY_OWN,   /* of one body alone */
