@@ -141,10 +141,10 @@ lilac_engine_decompose_dots(lilac_tile_module *module, const lilac_target *targe
 LILAC_API LILAC_MUST_USE bool lilac_engine_expand_descriptors(lilac_tile_module *module,
                                                               const lilac_target *target,
                                                               bool *changed);
-/* Joins two loops with the same loads and products, of which the second one begins where the first one ends,
- * as causal attention has them: what differs is in a conditional of the body. Each iteration computes what
- * it did. The attribute LILAC_JOINED_LOOPS of the loop is 2. Not loops of tensors with layouts. Never fails. Linear in the size of the module, apart from pairs of loops, where it is quadratic in their
- * operations. */
+/* Makes one loop of two loops with the same loads and products, if the second one begins at the upper bound of
+ * the first one (causal attention). Operations that only one body has are in a conditional. Each iteration computes
+ * the same values as before. The loop has the attribute LILAC_JOINED_LOOPS = 2. Loops of tensors with layouts stay as
+ * they are. Never fails. Linear in the size of the module, and quadratic in the operations of such a pair of loops. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_join_loops(lilac_tile_module *module,
                                                       const lilac_target *target, bool *changed);
 #define LILAC_JOINED_LOOPS "lilac.joined_loops"

@@ -272,10 +272,8 @@ static void find_producer(void *data, lilac_tile_op *op) {
     }
 }
 
-/* Coordinates that are loaded, as by FlexAttention, or are otherwise of unknown sign: where a producer can start the
- * copies (specialise_warps). Without one, copies by threads are faster. On an H200, in microseconds, FlexAttention without a
- * mask, 64 heads of length 4096 (by threads, tensor copies, those of a producer): 64 elements 667, 709, 584; 128 elements
- * 1072, 1097, 960. */
+/* May coordinates have an unknown sign, as those that FlexAttention loads? Only where a producer can start the copies
+ * (specialise_warps): without one, copies by threads are faster (bench/results/h200_attention_programs.md). */
 static bool may_have_producer(lilac_tile_module *module, const lilac_tile_function *f,
                               const lilac_target *target) {
     producer_search s = {0};

@@ -15,12 +15,13 @@
  * A dimension without a mask is as large as a tensor map allows. Coordinates must not be
  * negative: what is in front of a tensor reads as zero.
  *
- * Where nothing is known about the sign of a number, as of one that is loaded, the tensor of a dimension without a
- * mask begins in front of the pointer (`begin_in_front`). A pointer is added n offsets of 32 bits, which are assumed not
- * to overflow, so elements of a dimension of stride s are fewer than n · 2^31 / s away from it:
+ * If the sign of a coordinate is unknown, as of a loaded number, the tensor begins in front of the pointer
+ * (`begin_in_front`). This requires a dimension without a mask and offsets of 32 bits, which are assumed not to
+ * overflow. A coordinate of n terms along a dimension of stride s, and a constant, is then less than
+ * (n + 1) · 2^31 / s away from the pointer:
  *
- *     k + head · 65536 + (start + 64 · i) · 128      a tensor of rows from k - 2 · 2^24 · 128 on;
- *                                                    at row 2 · 2^24 + head · 512 + start + 64 · i */
+ *     k + (start + moved) · 128 + 128 · i₀ + i₁      a tensor of rows of 128 elements from k - 3 · (2^24 + 1) · 128 on
+ *                                                    at (3 · (2^24 + 1) + start + moved, 0) */
 #include "launch_maps/strided_tile.h"
 
 #include "facts/mask_bounds.h"
@@ -55,8 +56,7 @@ static bool split_sum(const lilac_sum *sum, lilac_sum *host, lilac_sum *program)
 
 enum { MOST_BOX = 256 };
 
-/* Rows of a stride that the sum of so many products of 32 bits, and a constant one, is from a pointer at
- * most. */
+/* An upper bound, in multiples of the stride, of the sum of `terms` products of 32 bits and a constant. */
 static int64_t in_front_of(int64_t stride, uint32_t terms) {
     return ((INT64_C(1) << 31) / stride + 1) * (terms + 1);
 }
@@ -88,7 +88,7 @@ static bool bound_dimension(tensor *t, dimension *d, const lilac_sum *high) {
     return lilac_sum_scale(&moved, &d->stride) && lilac_sum_subtract(&t->rest, &moved);
 }
 
-/* May the dimension's coordinate be any sum of numbers that the program adds to the pointer, times the stride? */
+/* Can the tensor begin so far in front of the pointer that this coordinate is not negative? */
 static bool may_have_any_sign(const lilac_tile_conditions *c, const dimension *d,
                               const lilac_sum *at) {
     bool narrow = c->any_sign && d->stride.count == 0;
@@ -234,7 +234,7 @@ static bool bound(tensor *t, lilac_strided_tile *tile, const lilac_mask_bounds *
     return lilac_sum_add(&first, b->low[d]) && first.count == 0;
 }
 
-/* Lets the tensor begin so far in front of the pointer that no coordinate of the dimension is negative. */
+/* Moves the beginning of the tensor in front of the pointer, along one dimension. */
 static bool begin_in_front(lilac_tile_conditions *c, lilac_strided_tile *tile, uint32_t number,
                            const dimension *d) {
     lilac_sum *at = &tile->at[number];

@@ -11,13 +11,9 @@
  *       g(%s)                                         what f and g have in common, of %d
  *     }                                             }
  *
- * Causal attention is written so: a loop over the tiles before the diagonal, and one with the mask. Each loop
- * fills its buffers before its first product and waits for its last one before the next loop begins, and of two
- * loops none has a producer (specialise_warps). On an H200, in microseconds (two loops, one), Triton's tutorial,
- * causal, 64 heads of length 4096:
- *
- *     128 elements    128 × 64 by 8 warps 580, 507    64 × 64 by 4 warps 570, 514    128 × 128 by 8 warps 589, 585
- *     64 elements     128 × 64 by 8 warps 336, 334    64 × 64 by 4 warps 353, 334
+ * Causal attention has one loop over the tiles before the diagonal and one with the mask. Each loop fills its
+ * buffers before its first product and waits for its last product before the next loop begins.
+ * bench/results/h200_attention_programs.md has the times of Triton's tutorial with two loops and with one.
  *
  * Which loops. The first one must reach the lower bound of the second one exactly: the difference of its
  * bounds is a multiple of the step, both as sums (facts/sums.h). Where it is not known not to be negative, the
@@ -38,7 +34,6 @@ enum { ONE = 0x3F800000 /* of f32 */ };
 
 typedef struct joining {
     lilac_tile_module *module;
-    lilac_tile_function *function;
     lilac_arena *arena;
     const lilac_range *ranges;
     lilac_bodies bodies;
@@ -91,7 +86,7 @@ static bool is_same_number(const joining *j, const lilac_tile_value *a, const li
 
 /* ---- which loops ----------------------------------------------------------------------------- */
 
-/* The loop behind this one of which all results are inits, and that may begin where it stands; NULL: none. */
+/* The next loop of the block, if only its inits use the results of `first`, and `first` can move to it. */
 static lilac_tile_op *loop_behind(const lilac_tile_op *first) {
     lilac_tile_op *second = first->next;
     while (second != NULL && second->code != LILAC_TILE_OP_SCF_FOR &&
@@ -190,7 +185,7 @@ static bool match_carried(joining *j) {
 
 /* ---- rewriting ------------------------------------------------------------------------------- */
 
-/* The two values of the joined loop, and what follows uses: one of them, or the result of the conditional. */
+/* A pair of values, and the result of the conditional that selects between them. */
 typedef struct merged {
     lilac_tile_value *values[2]; /* of the first loop's body, of the second one's */
     lilac_tile_value *result;
@@ -319,7 +314,7 @@ static void list_factors(rewriting *r) {
     }
 }
 
-/* All that is chosen: the choices of the bodies, factors, and the next values of what one loop carries alone. */
+/* Lists the results of the conditional: choices, factors, and next values that only one loop carries. */
 static void list_merged(rewriting *r, uint32_t own) {
     const lilac_bodies *b = &r->j->bodies;
     lilac_tile_op *first = r->loop, *second = b->loops[1];
@@ -365,7 +360,7 @@ static bool is_used_by(const rewriting *r, const lilac_tile_op *op, uint32_t bod
         for (const lilac_tile_use *use = op->results[i].uses; use != NULL; use = use->next) {
             const lilac_tile_op *user = lilac_body_user(b, body, use);
             if (user != block->last &&
-                lilac_body_op_of(b, body, user->results)->class == LILAC_BODY_OWN) {
+                lilac_body_op_of(b, body, user->results)->class == LILAC_BODY_UNMATCHED) {
                 return true;
             }
         }
@@ -405,19 +400,19 @@ static lilac_tile_op *put_branch(const rewriting *r, lilac_tile_region *region, 
     return yield;
 }
 
-/* Moves the first body's own operations, and copies the second one's. */
+/* Moves the unmatched operations of the first body, and copies those of the second one. */
 static void fill_branches(const rewriting *r, const lilac_tile_op *branch) {
     const lilac_bodies *b = &r->j->bodies;
     lilac_tile_op *first = put_branch(r, branch->regions[0], 0),
                   *second = put_branch(r, branch->regions[1], 1);
     for (uint32_t i = 0; i < b->counts[0]; i++) {
-        if (b->ops[0][i].class == LILAC_BODY_OWN) {
+        if (b->ops[0][i].class == LILAC_BODY_UNMATCHED) {
             lilac_tile_detach(b->ops[0][i].op);
             lilac_tile_insert_before(first, b->ops[0][i].op);
         }
     }
     for (uint32_t k = 0; k < b->counts[1]; k++) {
-        if (b->ops[1][k].class == LILAC_BODY_OWN) {
+        if (b->ops[1][k].class == LILAC_BODY_UNMATCHED) {
             lilac_tile_insert_before(
                 second, lilac_tile_clone_mapped(r->j->module, b->ops[1][k].op, r->mapping));
         }
@@ -452,13 +447,13 @@ static lilac_tile_op *put_conditional(const rewriting *r, const lilac_tile_op *p
     return branch;
 }
 
-/* Operations that are alike use what is chosen, behind the conditional. */
+/* Matched operations use the results of the conditional. Those in front of it move behind it. */
 static void use_merged(const rewriting *r, lilac_tile_op *branch, const lilac_tile_op *place) {
     const lilac_bodies *b = &r->j->bodies;
     bool in_front = place != NULL;
     for (uint32_t i = 0; i < b->counts[0]; i++) {
         lilac_tile_op *op = b->ops[0][i].op;
-        if (b->ops[0][i].class == LILAC_BODY_ALIKE) {
+        if (b->ops[0][i].class == LILAC_BODY_MATCHED) {
             if (in_front) {
                 lilac_tile_detach(op);
                 lilac_tile_insert_after(branch, op);
@@ -547,7 +542,6 @@ static bool visit_loop(lilac_tile_module *module, lilac_tile_function *function,
     lilac_range *ranges = lilac_arena_array(arena, lilac_range, function->value_count + 1);
     lilac_engine_ranges(ranges, function);
     joining j = {.module = module,
-                 .function = function,
                  .arena = arena,
                  .ranges = ranges,
                  .bodies = {.arena = arena, .function = function, .loops = {loop, behind}}};

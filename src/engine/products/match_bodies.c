@@ -1,21 +1,23 @@
-/* match_bodies: what the bodies of two loops have in common.
+/* match_bodies: the operations that the bodies of two loops have in common.
  *
  *     first                          second                              class
  *     %s = tt.dot %q, %k             %s = tt.dot %q, %k                  equal
- *                                    %t = select(mask, %s, …)            own
- *     %m = reduce(%s) {max}          %m = reduce(%t) {max}               alike: a choice of %s or %t
- *     %d = subf %s, %m               %d = subf %t, %m                    alike
- *     %o = tt.dot exp(%d), %v        %o = tt.dot exp(%d), %v             alike
+ *                                    %t = select(mask, %s, …)            unmatched
+ *     %m = reduce(%s) {max}          %m = reduce(%t) {max}               matched: a choice between %s and %t
+ *     %d = subf %s, %m               %d = subf %t, %m                    matched
+ *     %o = tt.dot exp(%d), %v        %o = tt.dot exp(%d), %v             matched
  *
- * Equal are operations with equal operands, from the first ones on: values from outside, what the loops carry
- * for each other, results of equal operations. Alike are others of the same kind, from the next carried
- * values back to where the kinds differ. There one body has a value and the other one another: a choice.
+ * Two operations are equal if they have the same opcode, attributes and types and equal operands: values that are
+ * defined outside of the loops, corresponding carried values, results of equal operations. The search starts at
+ * the beginning of the bodies. Two operations are matched if only their operands differ. That search starts at the
+ * carried values of the next iteration and follows operands. It ends at a pair of different operations, which is
+ * a choice: the joined body selects one of the two values.
  *
- * All choices are made at one place: an operation is its body's own where an own one uses its result.
+ * One conditional makes all choices. Therefore an operation is unmatched if an unmatched one uses its result.
  *
- * Where one value is a product with a number from outside, %s · %c, and the other one is none, %s or %t is
- * chosen and %c or 1, and what follows is the product of both. So the product is in front of the sum or
- * difference that is one fused operation with it. */
+ * If one value of a pair is a product %s · %c with a scalar %c from outside of the loop, the choice is between
+ * %s and %t, and another one between %c and 1. The joined body multiplies behind the conditional, where the
+ * product can be fused with an addition. */
 #include "products/match_bodies.h"
 
 #include "products/dot_operands.h"
@@ -49,13 +51,13 @@ static bool is_same_constant(const lilac_tile_value *a, const lilac_tile_value *
                       lilac_tile_attributes_equal(&a->op->attributes, &b->op->attributes));
 }
 
-/* Do operations of at least this class compute both values? */
+/* Is it the same value in both bodies, or do operations of classes up to `most` compute both? */
 static bool is_shared(const lilac_bodies *bodies, const lilac_tile_value *a,
                       const lilac_tile_value *b, lilac_body_class most) {
     const lilac_tile_op *first = bodies->loops[0], *second = bodies->loops[1];
     const lilac_body_op *op = lilac_body_op_of(bodies, 0, a);
     if (op != NULL) {
-        return op->class != LILAC_BODY_OWN && op->class <= most && op->partner == b->op &&
+        return op->class != LILAC_BODY_UNMATCHED && op->class <= most && op->partner == b->op &&
                a->index == b->index;
     }
     if (a->op == NULL && a->block == first->regions[0]->first) {
@@ -70,12 +72,12 @@ static bool is_shared(const lilac_bodies *bodies, const lilac_tile_value *a,
 
 bool lilac_bodies_share(const lilac_bodies *bodies, const lilac_tile_value *first,
                         const lilac_tile_value *second) {
-    return is_shared(bodies, first, second, LILAC_BODY_ALIKE);
+    return is_shared(bodies, first, second, LILAC_BODY_MATCHED);
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-/* Values of two regions that are compared, and their bodies. */
+/* Two regions that are compared. */
 typedef struct region_pair {
     const lilac_bodies *bodies;
     const lilac_tile_region *regions[2];
@@ -167,7 +169,7 @@ static void pair(lilac_body_op *a, lilac_body_op *b, lilac_body_class class) {
 static void unpair(lilac_bodies *bodies, lilac_body_op *a) {
     lilac_body_op *b = lilac_body_op_of(bodies, 1, a->partner->results);
     a->partner = b->partner = NULL;
-    a->class = b->class = LILAC_BODY_OWN;
+    a->class = b->class = LILAC_BODY_UNMATCHED;
 }
 
 /* ---- classes -------------------------------------------------------------------------------- */
@@ -227,7 +229,7 @@ static bool is_number(const lilac_bodies *bodies, uint32_t body, const lilac_til
 static bool is_scaled(const lilac_bodies *bodies, uint32_t body, const lilac_tile_value *value,
                       lilac_body_scale *scale) {
     const lilac_body_op *op = lilac_body_op_of(bodies, body, value);
-    if (op == NULL || op->class == LILAC_BODY_ALIKE || op->op->code != LILAC_TILE_OP_ARITH_MULF ||
+    if (op == NULL || op->class == LILAC_BODY_MATCHED || op->op->code != LILAC_TILE_OP_ARITH_MULF ||
         lilac_tile_element(value->type)->scalar != LILAC_F32) {
         return false;
     }
@@ -243,19 +245,21 @@ static bool is_scaled(const lilac_bodies *bodies, uint32_t body, const lilac_til
     return false;
 }
 
-static void find_alike(lilac_bodies *bodies, lilac_tile_value *first, lilac_tile_value *second);
+static void match_backwards(lilac_bodies *bodies, lilac_tile_value *first,
+                            lilac_tile_value *second);
 
 static void find_scaled(lilac_bodies *bodies, lilac_tile_value *first, lilac_tile_value *second) {
     lilac_body_scale scale = {.values = {first, second}, .plain = {first, second}};
     if (bodies->scale_count < MOST_SCALES && lilac_bodies_scale(bodies, first, second) == NULL &&
         (is_scaled(bodies, 0, first, &scale) || is_scaled(bodies, 1, second, &scale))) {
         bodies->scales[bodies->scale_count++] = scale;
-        find_alike(bodies, scale.plain[0], scale.plain[1]);
+        match_backwards(bodies, scale.plain[0], scale.plain[1]);
     }
 }
 
-/* From two values back. */
-static void find_alike(lilac_bodies *bodies, lilac_tile_value *first, lilac_tile_value *second) {
+/* Pairs the operations that compute two values, and those that compute their operands. */
+static void match_backwards(lilac_bodies *bodies, lilac_tile_value *first,
+                            lilac_tile_value *second) {
     lilac_body_op *a = lilac_body_op_of(bodies, 0, first), *b = lilac_body_op_of(bodies, 1, second);
     if (lilac_bodies_share(bodies, first, second)) {
         return;
@@ -265,9 +269,9 @@ static void find_alike(lilac_bodies *bodies, lilac_tile_value *first, lilac_tile
         find_scaled(bodies, first, second);
         return;
     }
-    pair(a, b, LILAC_BODY_ALIKE);
+    pair(a, b, LILAC_BODY_MATCHED);
     for (uint32_t i = 0; i < a->op->operand_count; i++) {
-        find_alike(bodies, a->op->operands[i].value, b->op->operands[i].value);
+        match_backwards(bodies, a->op->operands[i].value, b->op->operands[i].value);
     }
 }
 
@@ -280,7 +284,7 @@ const lilac_tile_op *lilac_body_user(const lilac_bodies *bodies, uint32_t body,
     return user;
 }
 
-/* Is the operand of an operation that is alike scaled? */
+/* Is the operand of a matched operation a scaled pair? */
 static bool is_scaled_operand(const lilac_bodies *bodies, uint32_t body, const lilac_body_op *user,
                               uint32_t index) {
     const lilac_tile_value *own = user->op->operands[index].value,
@@ -290,7 +294,7 @@ static bool is_scaled_operand(const lilac_bodies *bodies, uint32_t body, const l
 
 /* ---- choices -------------------------------------------------------------------------------- */
 
-/* The choices of two values that are the same to what follows. */
+/* Adds the choices for a pair of values. */
 static void choose(lilac_bodies *bodies, lilac_tile_value *first, lilac_tile_value *second) {
     lilac_body_scale *scale = lilac_bodies_scale(bodies, first, second);
     if (scale != NULL) {
@@ -308,7 +312,7 @@ static void choose(lilac_bodies *bodies, lilac_tile_value *first, lilac_tile_val
     }
 }
 
-/* Those of the operands of operations that are alike, and of the next values of what both loops carry. */
+/* Choices for the operands of matched operations and for the carried values of the next iteration. */
 static void find_choices(lilac_bodies *bodies) {
     bodies->choice_count = 0;
     for (uint32_t i = 0; i < bodies->scale_count; i++) {
@@ -316,7 +320,7 @@ static void find_choices(lilac_bodies *bodies) {
     }
     for (uint32_t i = 0; i < bodies->counts[0]; i++) {
         const lilac_body_op *a = &bodies->ops[0][i];
-        for (uint32_t k = 0; a->class == LILAC_BODY_ALIKE && k < a->op->operand_count; k++) {
+        for (uint32_t k = 0; a->class == LILAC_BODY_MATCHED && k < a->op->operand_count; k++) {
             choose(bodies, a->op->operands[k].value, a->partner->operands[k].value);
         }
     }
@@ -346,7 +350,7 @@ static bool is_only_scaled(const lilac_bodies *bodies, uint32_t body, const lila
         const lilac_body_op *user =
             use->op->result_count > 0 ? lilac_body_op_of(bodies, body, use->op->results) : NULL;
         if (user == NULL || (user->class != LILAC_BODY_UNUSED &&
-                             (user->class != LILAC_BODY_ALIKE ||
+                             (user->class != LILAC_BODY_MATCHED ||
                               !is_scaled_operand(bodies, body, user, use->index)))) {
             return false;
         }
@@ -354,33 +358,33 @@ static bool is_only_scaled(const lilac_bodies *bodies, uint32_t body, const lila
     return true;
 }
 
-/* Does the loop's body use the value for itself: in an operation of its own, or to carry it on alone? */
-static bool has_own_use(const lilac_bodies *bodies, uint32_t body, const lilac_tile_op *op) {
+/* Does an unmatched operation use the result, or does only this loop carry it? */
+static bool has_unmatched_use(const lilac_bodies *bodies, uint32_t body, const lilac_tile_op *op) {
     const lilac_tile_op *end = bodies->loops[body]->regions[0]->first->last;
     bool own = false;
     for (uint32_t i = 0; i < op->result_count; i++) {
         for (const lilac_tile_use *use = op->results[i].uses; use != NULL; use = use->next) {
             const lilac_tile_op *user = lilac_body_user(bodies, body, use);
-            own |= user == end
-                       ? bodies->carried[body][use->index] == NOT_CARRIED
-                       : lilac_body_op_of(bodies, body, user->results)->class == LILAC_BODY_OWN &&
-                             !is_only_scaled(bodies, body, user);
+            own |= user == end ? bodies->carried[body][use->index] == NOT_CARRIED
+                               : lilac_body_op_of(bodies, body, user->results)->class ==
+                                         LILAC_BODY_UNMATCHED &&
+                                     !is_only_scaled(bodies, body, user);
         }
     }
     return own;
 }
 
-/* What is chosen is computed in front of the choices. */
+/* Chosen values are computed in front of the conditional: their operations are not matched. */
 static bool keep_in_front(lilac_bodies *bodies) {
     bool changed = false;
     for (uint32_t i = 0; i < bodies->choice_count; i++) {
         lilac_body_op *a = lilac_body_op_of(bodies, 0, bodies->choices[i].values[0]),
                       *b = lilac_body_op_of(bodies, 1, bodies->choices[i].values[1]);
-        if (a != NULL && a->class == LILAC_BODY_ALIKE) {
+        if (a != NULL && a->class == LILAC_BODY_MATCHED) {
             unpair(bodies, a);
             changed = true;
         }
-        if (b != NULL && b->class == LILAC_BODY_ALIKE) {
+        if (b != NULL && b->class == LILAC_BODY_MATCHED) {
             unpair(bodies, lilac_body_op_of(bodies, 0, b->partner->results));
             changed = true;
         }
@@ -388,13 +392,13 @@ static bool keep_in_front(lilac_bodies *bodies) {
     return changed;
 }
 
-/* So is what own operations use. */
-static bool keep_with_own(lilac_bodies *bodies) {
+/* So are the operands of unmatched operations. */
+static bool keep_with_unmatched(lilac_bodies *bodies) {
     bool changed = false;
     for (uint32_t i = 0; i < bodies->counts[0]; i++) {
         lilac_body_op *a = &bodies->ops[0][i];
-        if (a->class == LILAC_BODY_ALIKE &&
-            (has_own_use(bodies, 0, a->op) || has_own_use(bodies, 1, a->partner))) {
+        if (a->class == LILAC_BODY_MATCHED &&
+            (has_unmatched_use(bodies, 0, a->op) || has_unmatched_use(bodies, 1, a->partner))) {
             unpair(bodies, a);
             changed = true;
         }
@@ -410,7 +414,7 @@ static void keep_one_place(lilac_bodies *bodies) {
     bodies->choices = lilac_arena_array(bodies->arena, lilac_body_choice, most + 1);
     for (bool changed = true; changed;) {
         find_choices(bodies);
-        changed = keep_in_front(bodies) || keep_with_own(bodies);
+        changed = keep_in_front(bodies) || keep_with_unmatched(bodies);
     }
 }
 
@@ -426,7 +430,7 @@ static bool has_common_use(const lilac_bodies *bodies, uint32_t body, const lila
         const lilac_tile_op *at = lilac_body_user(bodies, body, use);
         const lilac_body_op *user = at != end ? lilac_body_op_of(bodies, body, at->results) : NULL;
         if (user == NULL || user->class == LILAC_BODY_EQUAL ||
-            (user->class == LILAC_BODY_ALIKE &&
+            (user->class == LILAC_BODY_MATCHED &&
              !is_scaled_operand(bodies, body, user, use->index))) {
             return true;
         }
@@ -434,7 +438,7 @@ static bool has_common_use(const lilac_bodies *bodies, uint32_t body, const lila
     return false;
 }
 
-/* A product that only own operations use is with them. */
+/* A product that only unmatched operations use is computed with them, where it can be fused. */
 static void sink_products(lilac_bodies *bodies) {
     for (uint32_t i = 0; i < bodies->counts[0]; i++) {
         lilac_body_op *a = &bodies->ops[0][i];
@@ -449,7 +453,7 @@ static void drop_unused(lilac_bodies *bodies) {
     for (uint32_t body = 0; body < 2; body++) {
         for (uint32_t i = bodies->counts[body]; i-- > 0;) {
             lilac_body_op *op = &bodies->ops[body][i];
-            if (op->class == LILAC_BODY_OWN && is_only_scaled(bodies, body, op->op)) {
+            if (op->class == LILAC_BODY_UNMATCHED && is_only_scaled(bodies, body, op->op)) {
                 op->class = LILAC_BODY_UNUSED;
             }
         }
@@ -466,8 +470,8 @@ bool lilac_bodies_match(lilac_bodies *bodies) {
     for (uint32_t i = 0; i < lilac_tile_carried_count(bodies->loops[0]); i++) {
         const uint32_t k = bodies->carried[0][i];
         if (k != NOT_CARRIED) {
-            find_alike(bodies, lilac_tile_next(bodies->loops[0], i),
-                       lilac_tile_next(bodies->loops[1], k));
+            match_backwards(bodies, lilac_tile_next(bodies->loops[0], i),
+                            lilac_tile_next(bodies->loops[1], k));
         }
     }
     keep_one_place(bodies);
@@ -475,7 +479,8 @@ bool lilac_bodies_match(lilac_bodies *bodies) {
     for (uint32_t body = 0; body < 2; body++) {
         for (uint32_t i = 0; i < bodies->counts[body]; i++) {
             const lilac_body_op *op = &bodies->ops[body][i];
-            if (op->class == LILAC_BODY_OWN && (!is_pure(op->op) || lilac_dot_is_product(op->op))) {
+            if (op->class == LILAC_BODY_UNMATCHED &&
+                (!is_pure(op->op) || lilac_dot_is_product(op->op))) {
                 return false;
             }
         }

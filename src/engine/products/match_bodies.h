@@ -7,10 +7,10 @@
 #define NOT_CARRIED UINT32_MAX
 
 typedef enum lilac_body_class {
-    LILAC_BODY_OWN,   /* of one body alone */
-    LILAC_BODY_EQUAL, /* of both, of equal operands */
-    LILAC_BODY_ALIKE, /* of both, of operands that differ */
-    LILAC_BODY_UNUSED /* a product in whose place a scale is, or without uses */
+    LILAC_BODY_UNMATCHED, /* in one body only */
+    LILAC_BODY_EQUAL,     /* in both bodies, with equal operands */
+    LILAC_BODY_MATCHED,   /* in both bodies, with different operands */
+    LILAC_BODY_UNUSED     /* unmatched, and without a use in the joined body */
 } lilac_body_class;
 
 /* An operation of a body and the one of the other body that corresponds to it; NULL: none. */
@@ -19,18 +19,18 @@ typedef struct lilac_body_op {
     lilac_body_class class;
 } lilac_body_op;
 
-/* A value of each loop that are the same to what follows. */
+/* One value of each body. The joined body selects between them. */
 typedef struct lilac_body_choice {
     lilac_tile_value *values[2];
 } lilac_body_choice;
 
-/* Two values of which one is a product with a scalar from outside: the plain values, chosen or shared, times
- * the scalar in its body and times 1 in the other one. */
+/* A pair of values, one of them a product with a scalar that is defined outside of the loop. The joined body
+ * selects between the plain values, and multiplies by the scalar in iterations of that body, by 1 in the others. */
 typedef struct lilac_body_scale {
     lilac_tile_value *values[2];
     lilac_tile_value *plain[2];
     uint32_t body;            /* that multiplies */
-    lilac_tile_value *factor; /* the tensor or number by which it does, of equal elements */
+    lilac_tile_value *factor; /* its operand: a scalar, or a tensor of equal elements */
     bool used;
 } lilac_body_scale;
 
@@ -42,14 +42,14 @@ typedef struct lilac_bodies {
     uint32_t counts[2];
     lilac_body_op *ops[2]; /* without the terminators, in order */
     uint32_t choice_count;
-    lilac_body_choice *choices; /* operands of operations that are alike, and next carried values */
+    lilac_body_choice *choices; /* for operands of matched operations and for carried values */
     uint32_t scale_count;
     lilac_body_scale *scales;
     uint32_t *places; /* by value id: 1 + the number of its operation; 0: in no body */
 } lilac_bodies;
 
-/* Sorts the operations of both bodies; the first four fields are set. False: an operation has an effect, or a
- * load or a product is in one body alone. */
+/* Classifies the operations of both bodies. The caller sets arena, function, loops and carried. False: an
+ * operation has an effect, or one body has a load or a product that the other one has not. */
 bool lilac_bodies_match(lilac_bodies *bodies);
 /* The operation of a body (0, 1) that computes the value; NULL: none does. */
 lilac_body_op *lilac_body_op_of(const lilac_bodies *bodies, uint32_t body,
@@ -57,7 +57,7 @@ lilac_body_op *lilac_body_op_of(const lilac_bodies *bodies, uint32_t body,
 /* The operation of a body that has the use, perhaps in a region. */
 const lilac_tile_op *lilac_body_user(const lilac_bodies *bodies, uint32_t body,
                                      const lilac_tile_use *use);
-/* Is the value of the second loop that of the first one without a choice? */
+/* Do both bodies have this value, so that the joined body needs no choice? */
 bool lilac_bodies_share(const lilac_bodies *bodies, const lilac_tile_value *first,
                         const lilac_tile_value *second);
 /* NULL: the values are no such pair. */
