@@ -96,6 +96,8 @@ typedef struct lilac_target {
                             divide the iterations of a sum of products (split_sums) */
     bool keep_warps;     /* num_warps warps even where another number is faster (choose_warps) */
     bool keep_order;     /* programs start in the order of their numbers (order_programs) */
+    bool one_block;      /* no multiprocessor gets two blocks of a launch: rings may have the memory
+                            of other blocks (pipeline_loops) */
 } lilac_target;
 
 LILAC_END

@@ -156,6 +156,7 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  *                    lilac.launch_split = {iterations = [array<i64: 1, 5>, …], divisor = 64 : i32,
  *                                          clocks = 712 : i32, bytes = 65536 : i32}
  *                    lilac.launch_least = {iterations = …, divisor = 64 : i32, least = 6 : i32}
+ *                    lilac.launch_one_block
  *
  * A sum is a list of terms, and a term array<i64: FACTOR, PARAMETER, …> or, with quotients of
  * parameters, [array<i64: FACTOR, PARAMETER, …>, array<i64: PARAMETER, DIVISOR>, …]. The multiples, to

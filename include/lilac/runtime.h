@@ -228,12 +228,20 @@ typedef struct lilac_mapped_kernel lilac_mapped_kernel;
 
 enum { LILAC_MAPPED_PARAMETERS = 128, LILAC_MAPPED_MAPS = 8 };
 
+/* Machine code of the kernel, in the driver's context that is current in the launches. */
+typedef struct lilac_mapped_code {
+    struct CUfunc_st *function;
+    uint32_t num_warps, shared_bytes;
+} lilac_mapped_code;
+
 typedef struct lilac_mapped_description {
-    struct CUfunc_st *function; /* of the driver's context that is current in the launches */
-    uint32_t parameter_count;   /* with the maps, which are the last ones */
+    lilac_mapped_code code;
+    lilac_mapped_code one_block; /* for launches whose blocks have a multiprocessor each
+                                    (target.one_block), with the same parameters and maps; without
+                                    a function: all launches are of the other one */
+    uint32_t parameter_count;    /* with the maps, which are the last ones */
     const lilac_launch_maps *recipes;
     const lilac_tensor_map *maps; /* one for each recipe, without what the arguments say */
-    uint32_t num_warps, shared_bytes;
     bool cooperative;
 } lilac_mapped_description;
 
@@ -248,7 +256,9 @@ typedef struct lilac_mapped_launch {
     lilac_gpu_stream stream;
     /* Bits of the parameters that are no maps; integers are sign-extended. */
     int64_t values[LILAC_MAPPED_PARAMETERS];
-    uint32_t parts; /* blocks for each program (lilac_launch_parts): set by lilac_mapped_prepare */
+    /* Set by lilac_mapped_prepare, as the maps are. */
+    uint32_t parts; /* blocks for each program (lilac_launch_parts) */
+    bool one_block; /* the code for one block of a multiprocessor */
     uint8_t maps[LILAC_MAPPED_MAPS][LILAC_TENSOR_MAP_BYTES];
 } lilac_mapped_launch;
 

@@ -161,6 +161,8 @@ typedef struct lilac_launch_maps {
     lilac_launch_conditions conditions;
     lilac_launch_split split;
     lilac_launch_least least;
+    bool one_block; /* compiled with target.one_block, the kernel has longer rings: launches whose
+                       blocks have a multiprocessor each are faster with that one */
 } lilac_launch_maps;
 
 /* What a device has for a kernel: its multiprocessors, and how many clusters of 1, 2, 4 and 8 of the
@@ -188,6 +190,10 @@ lilac_launch_conditions_check(lilac_context *context, const lilac_launch_conditi
 LILAC_API uint32_t lilac_launch_parts(const lilac_launch_split *split,
                                       const lilac_launch_capacity *capacity, const uint32_t grid[3],
                                       const int64_t *values);
+/* Has each block of a launch, with `parts` blocks for each program, a multiprocessor for itself?
+ * `capacity`: for a kernel compiled with target.one_block. */
+LILAC_API bool lilac_launch_is_apart(const lilac_launch_capacity *capacity, const uint32_t grid[3],
+                                     uint32_t parts);
 /* Is a launch with one block for each program faster with maps than without? */
 LILAC_API bool lilac_launch_maps_pay(const lilac_launch_least *least, uint32_t multiprocessors,
                                      const uint32_t grid[3], const int64_t *values);

@@ -13,7 +13,7 @@ from .errors import CompilationError, Error, diagnostics_of, object_of
 
 # The flags of _core.compile (python/src/compile.c).
 _LINE_INFO, _NO_CONTRACTION, _TILE, _SIMT, _KEEP_SUBNORMALS, _TILE_IR, _LAUNCH_MAPS, _SPLIT_SUMS, _KEEP_WARPS, \
-    _KEEP_ORDER = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512
+    _KEEP_ORDER, _ONE_BLOCK = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024
 
 _SUFFIXES = (".ttir", ".ttgir", ".mlir", ".simt")
 
@@ -205,7 +205,7 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
             fuse: bool = True, file: Optional[str] = None, tile: bool = False,
             simt: bool = False, newest_ptx: Optional[int] = None, flush_subnormals: bool = True,
             launch_maps: bool = False, split_sums: bool = False, keep_warps: bool = False,
-            keep_order: bool = False) -> Kernel:
+            keep_order: bool = False, one_block: bool = False) -> Kernel:
     """Compiles a module to PTX.
 
     ttir: the text of a module in TTIR or TTGIR (`kernel.asm["ttir"]` under Triton); or a file: a path
@@ -230,6 +230,9 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
     keep_warps: whether the kernel has num_warps warps even where another number is faster. `num_warps` of the
         metadata says how many it has, `asked_warps` how many it was to have.
     keep_order: whether programs start in the order of their numbers even where others have more work.
+    one_block: whether the kernel is for launches in which no multiprocessor gets two blocks: it may then use the memory of
+        others. It is correct for all launches. `launch_one_block` of the metadata of a kernel with launch_maps says that
+        such a kernel differs.
 
     Raises CompilationError for a module that the compiler refuses, Error for an option outside its range,
     TypeError for one of another type, OSError for a file that cannot be read. Other Python threads run
@@ -237,7 +240,7 @@ def compile(ttir: Text, *, target: Optional[str] = None, num_warps: Optional[int
     flags = (_LINE_INFO if line_info else 0) | (0 if fuse else _NO_CONTRACTION) | (_TILE if tile else 0) \
         | (_SIMT if simt else 0) | (0 if flush_subnormals else _KEEP_SUBNORMALS) \
         | (_LAUNCH_MAPS if launch_maps else 0) | (_SPLIT_SUMS if split_sums else 0) \
-        | (_KEEP_WARPS if keep_warps else 0) | (_KEEP_ORDER if keep_order else 0)
+        | (_KEEP_WARPS if keep_warps else 0) | (_KEEP_ORDER if keep_order else 0) | (_ONE_BLOCK if one_block else 0)
     source = source_of(ttir, file, target, num_warps, num_ctas, num_stages, flags)
     result = _core.compile(*source, count("newest_ptx", newest_ptx))
     if result[0] is None:

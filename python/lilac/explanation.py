@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 from . import _core
-from .compiler import (_KEEP_ORDER, _KEEP_SUBNORMALS, _KEEP_WARPS, _LAUNCH_MAPS, _LINE_INFO, _NO_CONTRACTION, Kernel, Source, Text, count,
-                       source_of)
+from .compiler import (_KEEP_ORDER, _KEEP_SUBNORMALS, _KEEP_WARPS, _LAUNCH_MAPS, _LINE_INFO, _NO_CONTRACTION, _ONE_BLOCK,
+                       Kernel, Source, Text, count, source_of)
 from .errors import CompilationError, Error, diagnostics_of
 
 Grid = Union[int, Sequence[int]]
@@ -118,7 +118,8 @@ def explain(module: Union[Text, Kernel], *, grid: Optional[Grid] = None,
             num_warps: Optional[int] = None, num_ctas: Optional[int] = None, num_stages: Optional[int] = None,
             trip_counts: Optional[Mapping[int, float]] = None, registers: Optional[int] = None, advice: bool = False,
             fuse: bool = True, file: Optional[str] = None, flush_subnormals: bool = True,
-            launch_maps: bool = False, keep_warps: bool = False, keep_order: bool = False) -> Explanation:
+            launch_maps: bool = False, keep_warps: bool = False, keep_order: bool = False,
+            one_block: bool = False) -> Explanation:
     """Explains a kernel: compiles it, and says what became of each line, why, and at what cost.
 
     module: as for `compile`; or a `Kernel`, whose options are kept.
@@ -130,8 +131,8 @@ def explain(module: Union[Text, Kernel], *, grid: Optional[Grid] = None,
     registers: registers of a thread, from the assembler; None: estimated.
     advice: whether variants with other options and promises are compiled, too; the text and the JSON have those
         that are predicted at least 5 % faster for the launch.
-    target, num_warps, num_ctas, num_stages, fuse, file, flush_subnormals, launch_maps, keep_warps, keep_order: as for
-        `compile`.
+    target, num_warps, num_ctas, num_stages, fuse, file, flush_subnormals, launch_maps, keep_warps, keep_order, one_block: as
+        for `compile`. With launch_maps and a grid whose blocks have a multiprocessor each, the kernel is that of one_block.
 
     Raises the exceptions of `compile`."""
     if isinstance(module, Kernel):
@@ -139,11 +140,11 @@ def explain(module: Union[Text, Kernel], *, grid: Optional[Grid] = None,
         if source is None:
             raise TypeError("this kernel has no source; lilac.compile makes kernels that have one")
         source = source._replace(flags=source.flags & (_LINE_INFO | _NO_CONTRACTION | _KEEP_SUBNORMALS
-                                                             | _LAUNCH_MAPS | _KEEP_WARPS | _KEEP_ORDER))
+                                                             | _LAUNCH_MAPS | _KEEP_WARPS | _KEEP_ORDER | _ONE_BLOCK))
     else:
         flags = _LINE_INFO | (0 if fuse else _NO_CONTRACTION) | (0 if flush_subnormals else _KEEP_SUBNORMALS) \
             | (_LAUNCH_MAPS if launch_maps else 0) | (_KEEP_WARPS if keep_warps else 0) \
-            | (_KEEP_ORDER if keep_order else 0)
+            | (_KEEP_ORDER if keep_order else 0) | (_ONE_BLOCK if one_block else 0)
         source = source_of(module, file, target, num_warps, num_ctas, num_stages, flags)
     known = [(str(name), *_value(value)) for name, value in (arguments or {}).items()]
     loops = [(count("line", line), float(number)) for line, number in (trip_counts or {}).items()]

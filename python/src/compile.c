@@ -26,7 +26,8 @@ enum {
     SPLIT_SUMS = 128,
     KEEP_WARPS = 256,
     KEEP_ORDER = 512,
-    ALL_FLAGS = 1023
+    ONE_BLOCK = 1024,
+    ALL_FLAGS = 2047
 };
 
 typedef struct job {
@@ -86,6 +87,7 @@ bool read_options(lilac_options *options, const char *target, const unsigned lau
     options->target.split_sums = (flags & SPLIT_SUMS) != 0;
     options->target.keep_warps = (flags & KEEP_WARPS) != 0;
     options->target.keep_order = (flags & KEEP_ORDER) != 0;
+    options->target.one_block = (flags & ONE_BLOCK) != 0;
     options->target.arch = target != NULL ? lilac_arch_find(target) : NULL;
     options->target.num_warps = launch[0];
     options->target.num_ctas = launch[1];

@@ -1,18 +1,20 @@
 /* A launcher of Triton's kernels that makes tensor maps from the arguments
  * (lilac/triton/mapped.py).
  *
- *   MappedLauncher(plain, function, kinds, recipes, boxes, num_warps, shared, cooperative, counts)
+ *   MappedLauncher(plain, code, one_block, kinds, recipes, boxes, cooperative, counts)
  *
  *   plain     Triton's launcher of the plain kernel: what a launch calls that cannot use the maps
- *   function  the CUfunction of the kernel with maps
+ *   code      (the CUfunction of the kernel with maps, its warps, its bytes of shared memory)
+ *   one_block the same for launches whose blocks have a multiprocessor each, or None
  *   kinds     a character for each argument of the kernel; a tuple is in parentheses:
  *             p pointer; ? b h i q integers of 1, 8, 16, 32, 64 bits; B H I Q unsigned ones;
  *             e f16, y bf16, f f32, d f64; x an argument that is no parameter (a constant)
  *   recipes   see recipes.c
  *   boxes     (element, swizzle, box) of each map, as in run.c
- *   counts    the address of six counters of 64 bits: launches with maps; without them because of a
- *             condition, of a limit of tensor maps, of an argument (or in a thread that has no
- *             context yet), of few iterations; with maps and several blocks for each program
+ *   counts    the address of seven counters of 64 bits: launches with maps; without them because of
+ *             a condition, of a limit of tensor maps, of an argument (or in a thread that has no
+ *             context yet), of few iterations; with maps and several blocks for each program; with
+ *             maps, of one_block
  *
  * Its call has the arguments of Triton's launchers: grid x, y, z, stream, function, packed
  * metadata, launch metadata, enter hook, exit hook, and then the kernel's. Arguments that Triton
@@ -27,7 +29,7 @@
 #include <structmember.h>
 
 enum { GRID, STREAM = 3, LAUNCH_METADATA = 6, ENTER_HOOK, EXIT_HOOK, FIRST };
-enum { MAPPED, CONDITION, LIMIT, ARGUMENT, FEW, DIVIDED };
+enum { MAPPED, CONDITION, LIMIT, ARGUMENT, FEW, DIVIDED, ONE_BLOCK };
 
 typedef struct launcher_object {
     PyObject_HEAD PyObject *plain;
@@ -237,6 +239,7 @@ static PyObject *call(PyObject *object, PyObject *tuple, PyObject *words) {
     }
     self->counts[MAPPED]++;
     self->counts[DIVIDED] += launch.parts > 1;
+    self->counts[ONE_BLOCK] += launch.one_block;
     return launch_mapped(self, &launch, tuple);
 }
 
@@ -318,19 +321,29 @@ static uint32_t count_values(const char *kinds) {
     return count;
 }
 
+static bool read_code(lilac_mapped_code *code, PyObject *row) {
+    unsigned long long function;
+    if (!PyArg_ParseTuple(row, "KII", &function, &code->num_warps, &code->shared_bytes)) {
+        return false;
+    }
+    code->function = (struct CUfunc_st *)(uintptr_t)function;
+    return true;
+}
+
 static bool fill(launcher_object *self, PyObject *arguments) {
     lilac_mapped_description description = {0};
     launch_recipes recipes = {0};
-    PyObject *plain, *rows, *boxes;
-    unsigned long long function, counts;
+    PyObject *plain, *code, *one_block, *rows, *boxes;
+    unsigned long long counts;
     const char *kinds;
     int cooperative;
-    if (!PyArg_ParseTuple(arguments, "OKsO!O!IIpK:MappedLauncher", &plain, &function, &kinds,
-                          &PyTuple_Type, &rows, &PyList_Type, &boxes, &description.num_warps,
-                          &description.shared_bytes, &cooperative, &counts)) {
+    if (!PyArg_ParseTuple(arguments, "OO!OsO!O!pK:MappedLauncher", &plain, &PyTuple_Type, &code,
+                          &one_block, &kinds, &PyTuple_Type, &rows, &PyList_Type, &boxes,
+                          &cooperative, &counts) ||
+        !read_code(&description.code, code) ||
+        (one_block != Py_None && !read_code(&description.one_block, one_block))) {
         return false;
     }
-    description.function = (struct CUfunc_st *)(uintptr_t)function;
     description.cooperative = cooperative != 0;
     self->counts = (uint64_t *)(uintptr_t)counts;
     Py_INCREF(plain);
@@ -377,8 +390,8 @@ static PyMemberDef members[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "MappedLauncher(plain, function, kinds, recipes, boxes, num_warps, shared, "
-                "cooperative, counts)\n--\n\n"},
+    {Py_tp_doc, "MappedLauncher(plain, code, one_block, kinds, recipes, boxes, cooperative, "
+                "counts)\n--\n\n"},
     {Py_tp_new, create},
     {Py_tp_dealloc, destroy},
     {Py_tp_call, call},

@@ -192,6 +192,9 @@ static void put_launch_maps(lilac_text *out, const lilac_tile_function *function
         lilac_text_printf(out, ", \"divisor\": %u, \"least\": %u}", maps.least.divisor,
                           maps.least.least);
     }
+    if (maps.one_block) {
+        lilac_text_puts(out, ", \"launch_one_block\": true");
+    }
     lilac_arena_destroy(arena);
 }
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 static const char MAP[] = "lilac.launch_map", CONDITIONS[] = "lilac.launch_conditions",
-                  SPLIT[] = "lilac.launch_split", LEAST[] = "lilac.launch_least";
+                  SPLIT[] = "lilac.launch_split", LEAST[] = "lilac.launch_least",
+                  ONE_BLOCK[] = "lilac.launch_one_block";
 
 static bool refuse(const lilac_tile_function *function, const char *attribute,
                    const char *expected) {
@@ -234,6 +235,8 @@ static bool read_maps(lilac_launch_maps *result, lilac_arena *arena,
         return refuse(function, LEAST,
                       "{iterations = SUM, divisor = N, least = N} with a divisor above 0");
     }
+    result->one_block =
+        result->count > 0 && lilac_tile_find(&function->attributes, ONE_BLOCK) != NULL;
     return true;
 }
 

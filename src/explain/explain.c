@@ -97,16 +97,16 @@ void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *value
     memcpy(values->grid, e->options.launch.grid, sizeof values->grid);
 }
 
-/* The kernel that the launcher starts where its arguments permit no maps. Its registers are not
- * those of the one with maps. */
-static lilac_explanation *explain_without_maps(lilac_context *context, uint32_t source,
-                                               const lilac_explain_options *options) {
-    lilac_explain_options plain = *options;
-    plain.compile.target.launch_maps = false;
-    plain.registers = 0;
-    lilac_explanation *e = lilac_explain(context, source, &plain);
+/* The kernel that the launcher starts instead of the one that the options name. Its registers are others. */
+static lilac_explanation *explain_other(lilac_context *context, uint32_t source,
+                                        const lilac_explain_options *options, bool maps) {
+    lilac_explain_options other = *options;
+    other.compile.target.launch_maps = maps;
+    other.compile.target.one_block |= maps;
+    other.registers = 0;
+    lilac_explanation *e = lilac_explain(context, source, &other);
     if (e != NULL) {
-        e->without_maps = true;
+        e->without_maps |= !maps;
     }
     return e;
 }
@@ -128,9 +128,10 @@ lilac_explanation *lilac_explain(lilac_context *context, uint32_t source,
         lilac_explanation_destroy(e);
         return NULL;
     }
-    if (!explain_make_maps(e)) {
+    const explain_kernel started = explain_choose_kernel(e);
+    if (started != EXPLAIN_THIS) {
         lilac_explanation_destroy(e);
-        return explain_without_maps(context, source, options);
+        return explain_other(context, source, options, started == EXPLAIN_ONE_BLOCK);
     }
     explain_collect(e);
     explain_find_files(e);

@@ -192,8 +192,10 @@ void explain_walker_clear(explain_walker *w);
 /* Calls `access` for each access of a thread of a program. */
 void explain_walk(explain_walker *w, uint64_t program, uint32_t thread, double place);
 
-/* choose_kernel.c: makes the maps of the launch. False: the launcher starts the kernel without maps. */
-bool explain_make_maps(lilac_explanation *e);
+/* choose_kernel.c: makes the maps of the launch. The kernel that the launcher starts: this one, the one without
+ * maps, or the one for launches whose blocks have a multiprocessor each. */
+typedef enum explain_kernel { EXPLAIN_THIS, EXPLAIN_PLAIN, EXPLAIN_ONE_BLOCK } explain_kernel;
+explain_kernel explain_choose_kernel(lilac_explanation *e);
 /* explain.c: sets the arguments, the memory and the grid of the launch. */
 void explain_set_launch(const lilac_explanation *e, lilac_simt_evaluation *values);
 /* Of an H200. */

@@ -21,11 +21,11 @@ typedef struct kept_maps {
 
 struct lilac_mapped_kernel {
     const lilac_cuda *cuda;
-    cuda_function function;
+    lilac_mapped_code code, one_block;
     uint32_t value_count;
-    uint32_t num_warps, shared_bytes;
     bool cooperative;
-    lilac_launch_capacity capacity; /* no clusters: programs are one block each */
+    /* For each code; no clusters: programs are one block each. */
+    lilac_launch_capacity capacity, one_block_capacity;
     lilac_launch_maps recipes;
     lilac_launch_map copies[LILAC_MAPPED_MAPS];
     lilac_tensor_map maps[LILAC_MAPPED_MAPS];
@@ -43,31 +43,44 @@ static bool are_last(const lilac_mapped_description *d) {
 }
 
 /* How many clusters of `parts` blocks are resident at the same time; 0 if the driver does not say. */
-static uint32_t resident_clusters(const lilac_mapped_kernel *kernel, uint32_t parts) {
+static uint32_t resident_clusters(const cuda_api *api, const lilac_mapped_code *code,
+                                  uint32_t parts) {
     cuda_launch_attribute size = {.kind = CUDA_LAUNCH_CLUSTER_SIZE, .value.cluster = {1, 1, parts}};
     const cuda_launch_config config = {
         .grid = {1, 1, parts},
-        .block = {32 * kernel->num_warps, 1, 1},
-        .shared_bytes = kernel->shared_bytes,
+        .block = {32 * code->num_warps, 1, 1},
+        .shared_bytes = code->shared_bytes,
         .attributes = &size,
         .attribute_count = 1,
     };
     int count = 0;
-    const int result = kernel->cuda->api.resident_clusters(&count, kernel->function, &config);
+    const int result = api->resident_clusters(&count, code->function, &config);
     return result == 0 && count > 0 ? (uint32_t)count : 0;
 }
 
-static void find_room(lilac_mapped_kernel *kernel) {
-    const cuda_api *api = &kernel->cuda->api;
+static void find_capacity(lilac_launch_capacity *capacity, const lilac_mapped_kernel *kernel,
+                          const lilac_mapped_code *code, uint32_t multiprocessors) {
     const bool split = kernel->recipes.split.divisor > 0 && !kernel->cooperative;
+    capacity->multiprocessors = multiprocessors;
+    for (uint32_t i = 0; i < LILAC_LAUNCH_PART_CHOICES && split; i++) {
+        capacity->clusters[i] = resident_clusters(&kernel->cuda->api, code, 1U << i);
+    }
+}
+
+static void find_capacities(lilac_mapped_kernel *kernel) {
+    const cuda_api *api = &kernel->cuda->api;
+    const lilac_launch_maps *recipes = &kernel->recipes;
     int device = 0, multiprocessors = 0;
-    if ((!split && kernel->recipes.least.divisor == 0) || api->context_device(&device) != 0 ||
+    if ((recipes->split.divisor == 0 && recipes->least.divisor == 0 &&
+         kernel->one_block.function == NULL) ||
+        api->context_device(&device) != 0 ||
         api->device_attribute(&multiprocessors, CUDA_DEVICE_MULTIPROCESSORS, device) != 0) {
         return;
     }
-    kernel->capacity.multiprocessors = (uint32_t)multiprocessors;
-    for (uint32_t i = 0; i < LILAC_LAUNCH_PART_CHOICES && split; i++) {
-        kernel->capacity.clusters[i] = resident_clusters(kernel, 1U << i);
+    find_capacity(&kernel->capacity, kernel, &kernel->code, (uint32_t)multiprocessors);
+    if (kernel->one_block.function != NULL) {
+        find_capacity(&kernel->one_block_capacity, kernel, &kernel->one_block,
+                      (uint32_t)multiprocessors);
     }
 }
 
@@ -80,16 +93,15 @@ lilac_mapped_kernel *lilac_mapped_create(const lilac_cuda *cuda,
     }
     lilac_mapped_kernel *kernel = lilac_heap_grow(NULL, sizeof *kernel);
     *kernel = (lilac_mapped_kernel){.cuda = cuda,
-                                    .function = d->function,
+                                    .code = d->code,
+                                    .one_block = d->one_block,
                                     .value_count = d->parameter_count - count,
-                                    .num_warps = d->num_warps,
-                                    .shared_bytes = d->shared_bytes,
                                     .cooperative = d->cooperative,
                                     .recipes = *d->recipes};
     memcpy(kernel->copies, d->recipes->maps, count * sizeof *kernel->copies);
     memcpy(kernel->maps, d->maps, count * sizeof *kernel->maps);
     kernel->recipes.maps = kernel->copies;
-    find_room(kernel);
+    find_capacities(kernel);
     return kernel;
 }
 
@@ -146,6 +158,9 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
                                launch->values)) {
         return LILAC_MAPPED_FEW;
     }
+    launch->one_block =
+        kernel->one_block.function != NULL &&
+        lilac_launch_is_apart(&kernel->one_block_capacity, launch->grid, launch->parts);
     for (uint32_t i = 0; i < recipes->count; i++) {
         if (!lilac_launch_map_make(NULL, &kernel->maps[i], &recipes->maps[i], launch->values, "") ||
             (launch->parts == 1 && !lilac_launch_map_pays(&recipes->maps[i], &kernel->maps[i]))) {
@@ -175,6 +190,7 @@ int lilac_mapped_run(const lilac_mapped_kernel *kernel, lilac_mapped_launch *lau
     }
     *place++ = &no_scratch[0];
     *place++ = &no_scratch[1];
+    const lilac_mapped_code *code = launch->one_block ? &kernel->one_block : &kernel->code;
     const bool divided = launch->parts > 1; /* then the grid has one program along z */
     cuda_launch_attribute cooperative = {.kind = CUDA_LAUNCH_COOPERATIVE, .value.cooperative = 1};
     cuda_launch_attribute cluster[2] = {
@@ -183,13 +199,13 @@ int lilac_mapped_run(const lilac_mapped_kernel *kernel, lilac_mapped_launch *lau
     };
     const cuda_launch_config config = {
         .grid = {launch->grid[0], launch->grid[1], divided ? launch->parts : launch->grid[2]},
-        .block = {32 * kernel->num_warps, 1, 1},
-        .shared_bytes = kernel->shared_bytes,
+        .block = {32 * code->num_warps, 1, 1},
+        .shared_bytes = code->shared_bytes,
         .stream = launch->stream,
         .attributes = divided ? cluster : &cooperative,
         .attribute_count = divided ? 2 : kernel->cooperative,
     };
-    return kernel->cuda->api.launch(&config, kernel->function, places, NULL);
+    return kernel->cuda->api.launch(&config, code->function, places, NULL);
 }
 
 bool lilac_cuda_has_context(const lilac_cuda *cuda) {

@@ -230,6 +230,19 @@ class LaunchMaps(ExplainTest):
             facts = self.json("matmul_tf32", "--num-warps", "8", "--launch-maps", "--grid", grid, "--arg", f"K={k}")
             self.assertEqual(facts["launch_maps"], maps)
 
+    def test_one_block(self):
+        """Of launches whose blocks have a multiprocessor each, the kernel has longer rings."""
+        note = "for launches in which no multiprocessor gets two blocks"
+        for grid, alone in (("132", True), ("12,11", True), ("133", False)):
+            words = ("--num-warps", "4", "--num-stages", "4", "--launch-maps", "--grid", grid)
+            facts = self.json("matmul_bf16_bT", *words, "--registers", "99")
+            self.assertTrue(facts["launch_maps"])
+            self.assertEqual(facts["one_block"], alone)
+            self.assertEqual(facts["budget"]["registers_estimated"], alone)
+            self.assertEqual({one["count"] for one in facts["buffers"]}, {5 if alone else 3})
+            self.assertEqual(note in self.lilac(self.kernel("matmul_bf16_bT"), *words).stdout, alone)
+        self.assertTrue(self.json("matmul_bf16_bT", "--launch-maps", "--one-block")["one_block"])
+
     def test_what_is_not_known_excludes_no_maps(self):
         for words in ((), ("--grid", "2"), ("--grid", "2", "--arg", "M=256")):
             facts = self.json("matmul_f16", "--num-warps", "8", "--launch-maps", *words)

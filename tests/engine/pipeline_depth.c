@@ -14,12 +14,20 @@
 
 #include <lilac/tile_loops.h>
 
-enum { CASES = 60, OTHER_REGISTERS = 28, FREE_REGISTERS = 56, WAIT = 100 };
+enum {
+    CASES = 60,
+    OTHER_REGISTERS = 28,
+    FREE_REGISTERS = 56,
+    WAIT = 100,
+    COPY_LATENCY = 2400,
+    MOST_DISTANCE = 8
+};
 
 typedef struct tile_case {
     uint32_t m, n, k, warps, stages;
     bool computed;       /* A is computed from what is loaded, so each iteration waits */
     uint32_t more;       /* further operations on A, if it is computed */
+    bool one_block;      /* for launches of one block of a multiprocessor */
     bool stored;         /* of tensor copies: B is, and threads store it to shared memory */
     uint32_t iterations; /* 0: a parameter */
     uint32_t loops;      /* one behind the other, each with the sum of the one before; 0: one */
@@ -32,6 +40,7 @@ typedef struct rings {
 typedef struct outcome {
     rings rings;    /* of the last loop */
     uint32_t count; /* of rings, of all loops */
+    bool marked;    /* the kernel for one block of a multiprocessor is another one */
 } outcome;
 
 static uint32_t loops_of(const tile_case *c) {
@@ -211,7 +220,9 @@ static outcome run(const tile_case *c, void (*put)(lilac_text *out, const tile_c
     const lilac_target target = {.arch = lilac_arch_find("sm_90a"),
                                  .num_warps = c->warps,
                                  .num_ctas = 1,
-                                 .num_stages = c->stages};
+                                 .num_stages = c->stages,
+                                 .launch_maps = true,
+                                 .one_block = c->one_block};
     outcome found = {.count = 0};
     bool changed;
     if (module == NULL || !lilac_tile_verify(module, false) ||
@@ -223,6 +234,8 @@ static outcome run(const tile_case *c, void (*put)(lilac_text *out, const tile_c
         fail();
     }
     lilac_tile_walk(module->functions->body, put == generate ? look_at : look_at_record, &found);
+    found.marked =
+        lilac_tile_find(&module->functions->attributes, "lilac.launch_one_block") != NULL;
     lilac_tile_module_destroy(module);
     lilac_context_destroy(context);
     lilac_text_clear(&text);
@@ -288,6 +301,10 @@ static void known_copies(void **state) {
         {{TILE_OF(64, 64, 64, 4, 3)}, {4, 3}},    /* a fourth buffer costs the fourth block */
         {{TILE_OF(128, 128, 128, 8, 2)}, {3, 2}}, /* no fourth one fits; the copies start last */
         {{TILE_OF(128, 256, 128, 8, 3)}, {2, 1}}, /* no third one fits */
+        /* a block that has a multiprocessor for itself: a buffer costs no other block */
+        {{TILE_OF(128, 128, 64, 4, 4), .one_block = true}, {5, 4}},
+        {{TILE_OF(128, 64, 64, 4, 4), .one_block = true}, {8, 7}},
+        {{TILE_OF(128, 256, 64, 8, 3), .one_block = true}, {4, 3}},
         /* iterations that wait: a second one ahead where two blocks remain two */
         {{TILE_OF(128, 128, 64, 4, 2), .stored = true}, {3, 2}},
         {{TILE_OF(64, 128, 64, 4, 2), .stored = true}, {2, 1}},   /* three blocks */
@@ -298,6 +315,38 @@ static void known_copies(void **state) {
         assert_int_equal(found.rings.buffers, known[i].rings.buffers);
         assert_int_equal(found.rings.distance, known[i].rings.distance);
     }
+}
+
+/* A kernel of tensor copies for one block of a multiprocessor has longer rings where another buffer fits and copies
+ * would be waited for. The other kernel says whether it has. */
+static void one_block(void **state) {
+    (void)state;
+    const lilac_arch *arch = lilac_arch_find("sm_90a");
+    lilac_random random;
+    uint32_t marked = 0, same = 0;
+    lilac_random_seed(&random, 6);
+    for (uint32_t i = 0; i < scaled(CASES); i++) {
+        tile_case c = {.m = 64U << random_below(&random, 2),
+                       .n = 32U << random_below(&random, 4),
+                       .k = 32U << random_below(&random, 3),
+                       .warps = 4U << random_below(&random, 2),
+                       .stages = 2 + random_below(&random, 5)};
+        const outcome usual = run(&c, generate_copies);
+        c.one_block = true;
+        const outcome alone = run(&c, generate_copies);
+        const uint64_t bytes = UINT64_C(2) * c.k * (c.m + c.n);
+        const uint64_t clocks = (uint64_t)(c.m / 64 * c.k / 16) * lilac_wgmma_cycles(c.n);
+        assert_false(alone.marked);
+        assert_int_equal(usual.marked, alone.rings.distance > usual.rings.distance);
+        assert_true(alone.rings.distance >= usual.rings.distance);
+        assert_true(bytes * alone.rings.buffers <= arch->shared_bytes);
+        assert_true(bytes * (alone.rings.buffers + 1) > arch->shared_bytes ||
+                    alone.rings.distance >= MOST_DISTANCE ||
+                    (clocks + WAIT) * alone.rings.distance >= COPY_LATENCY);
+        marked += usual.marked;
+        same += !usual.marked;
+    }
+    assert_true(marked > 0 && same > 0);
 }
 
 /* As many as fit with the registers that ptxas takes; the second one is asked for. */
@@ -353,7 +402,7 @@ static void best_prices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(known_tiles),
-                                       cmocka_unit_test(known_copies),
+                                       cmocka_unit_test(known_copies), cmocka_unit_test(one_block),
                                        cmocka_unit_test(best_prices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,14 +35,14 @@ KERNELS = ("tutorial", "masked")
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("case, launches", [("", 1), ("-repeated", 1), ("-edges", 1), ("-pitch", 1), ("-graph", 2)])
 def test_with_maps(cases, kernel, case, launches):
-    error, *counts = cases[kernel + case]
+    error, *counts, _ = cases[kernel + case]
     assert float(error) == 0 and list(map(int, counts)) == [launches, 0, 0]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("case, launches", [("-long", 1), ("-long_graph", 2)])
 def test_divided_sums(cases, kernel, case, launches):
-    error, *counts = cases[kernel + case]
+    error, *counts, _ = cases[kernel + case]
     assert float(error) == 0 and list(map(int, counts)) == [launches, 0, launches]
 
 
@@ -50,22 +50,29 @@ def test_divided_sums(cases, kernel, case, launches):
 @pytest.mark.parametrize("case", ["-joined", "-divided"])
 def test_lengths_of_tiles(cases, kernel, case):
     """Tiles of 32, an odd number of them, and of 128. What surrounds the matrices is not read into the sums."""
-    error, *counts = cases[kernel + case]
+    error, *counts, _ = cases[kernel + case]
     assert float(error) == 0 and list(map(int, counts)) == [1, 0, 0]
 
 
 @pytest.mark.parametrize("kernel, case", [(kernel, case) for kernel in KERNELS for case in ("-odd_pitch", "-odd_base")]
                          + [("masked", "-nothing")])
 def test_without_maps(cases, kernel, case):
-    error, *counts = cases[kernel + case]
+    error, *counts, _ = cases[kernel + case]
     assert float(error) == 0 and int(counts[0]) == 0
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_few_iterations(cases, kernel):
     """The plain kernel is faster."""
-    error, *counts = cases[kernel + "-few"]
+    error, *counts, _ = cases[kernel + "-few"]
     assert float(error) == 0 and list(map(int, counts)) == [0, 1, 0]
+
+
+@pytest.mark.parametrize("kernel", (*KERNELS, "unmasked"))
+@pytest.mark.parametrize("case, launches", [("-few_blocks", 1), ("-many_blocks", 0)])
+def test_one_block(cases, kernel, case, launches):
+    error, maps, *_, one_block = cases[kernel + case]
+    assert float(error) == 0 and (int(maps), int(one_block)) == (1, launches)
 
 
 def test_tensor_of_the_host(cases):

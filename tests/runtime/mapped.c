@@ -68,13 +68,12 @@ static void end_other(const other_library *other) {
 
 static lilac_mapped_kernel *create_with(const other_library *other, bool cooperative,
                                         const lilac_launch_maps *made) {
-    const lilac_mapped_description description = {.function = other->function,
-                                                  .parameter_count = 4,
-                                                  .recipes = made,
-                                                  .maps = &box,
-                                                  .num_warps = 4,
-                                                  .shared_bytes = 1024,
-                                                  .cooperative = cooperative};
+    const lilac_mapped_description description = {
+        .code = {.function = other->function, .num_warps = 4, .shared_bytes = 1024},
+        .parameter_count = 4,
+        .recipes = made,
+        .maps = &box,
+        .cooperative = cooperative};
     lilac_mapped_kernel *kernel = lilac_mapped_create(other->cuda, &description);
     assert_non_null(kernel);
     return kernel;
@@ -267,12 +266,52 @@ static void test_few_iterations(void **state) {
     end_other(&other);
 }
 
+/* Launches whose blocks have a multiprocessor each are of the other code. */
+static void test_one_block(void **state) {
+    (void)state;
+    const other_library other = begin_other();
+    lilac_launch_maps wide = recipes;
+    wide.conditions.grid[0] = 1000;
+    lilac_mapped_description d = {
+        .code = {.function = other.function, .num_warps = 4, .shared_bytes = 1024},
+        .one_block = {.function = other.function, .num_warps = 8, .shared_bytes = 2048},
+        .parameter_count = 4,
+        .recipes = &wide,
+        .maps = &box};
+    for (int divides = 0; divides < 2; divides++) {
+        wide.split = (lilac_launch_split){
+            .divisor = divides, .iterations = {1, {{1, 1, {1}}}}, .clocks = 1000, .bytes = 4096};
+        lilac_mapped_kernel *kernel = lilac_mapped_create(other.cuda, &d);
+        lilac_mapped_launch launch = launch_of(100, 64);
+        launch.grid[0] = 132;
+        assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
+        assert_true(launch.one_block);
+        assert_int_equal(launch.parts, 1);
+        assert_int_equal(lilac_mapped_run(kernel, &launch), 0);
+        assert_says(fake.log(), "  k grid 132 1 1 block 256 1 1 shared 2048 ");
+        launch.grid[0] = 133;
+        assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
+        assert_false(launch.one_block);
+        assert_int_equal(lilac_mapped_run(kernel, &launch), 0);
+        assert_says(fake.log(), "  k grid 133 1 1 block 128 1 1 shared 1024 ");
+        launch.grid[0] = 5;
+        assert_int_equal(lilac_mapped_prepare(kernel, &launch), LILAC_MAPPED_READY);
+        assert_true(launch.one_block);
+        assert_int_equal(launch.parts, divides ? 8 : 1);
+        assert_int_equal(lilac_mapped_run(kernel, &launch), 0);
+        assert_says(fake.log(), divides ? "  k grid 5 1 8 block 256 1 1 shared 2048 "
+                                        : "  k grid 5 1 1 block 256 1 1 shared 2048 ");
+        lilac_mapped_destroy(kernel);
+    }
+    end_other(&other);
+}
+
 static void test_descriptions(void **state) {
     (void)state;
     const other_library other = begin_other();
     const lilac_launch_maps none = {0};
     lilac_mapped_description d = {
-        .function = other.function, .parameter_count = 5, .recipes = &recipes, .maps = &box};
+        .code.function = other.function, .parameter_count = 5, .recipes = &recipes, .maps = &box};
     assert_null(lilac_mapped_create(other.cuda, &d)); /* the map is not the last parameter */
     d.parameter_count = 4;
     d.recipes = &none;
@@ -314,6 +353,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_kept_maps, begin, end),
         cmocka_unit_test_setup_teardown(test_plain_launches, begin, end),
         cmocka_unit_test_setup_teardown(test_pitch, begin, end),
+        cmocka_unit_test_setup_teardown(test_one_block, begin, end),
         cmocka_unit_test_setup_teardown(test_parts, begin, end),
         cmocka_unit_test_setup_teardown(test_few_iterations, begin, end),
         cmocka_unit_test_setup_teardown(test_descriptions, begin, end),

@@ -58,8 +58,10 @@ def forget():
 
 @pytest.fixture
 def compiler(monkeypatch):
-    """What the second compilation returns: `change` may replace its metadata or raise."""
-    state = SimpleNamespace(asked=[], threads=set(), maps=MAPS, change=lambda facts: facts, ptx=lambda text: text)
+    """What the second compilation returns: `change` may replace its metadata or raise, and `change_one_block` those of
+    the kernel for one block of a multiprocessor."""
+    state = SimpleNamespace(asked=[], threads=set(), maps=MAPS, change=lambda facts: facts, change_one_block=lambda facts: facts,
+                            ptx=lambda text: text)
 
     def compile(text, launch_maps=False, **words):
         kernel = original(text, **words)
@@ -75,7 +77,8 @@ def compiler(monkeypatch):
             facts["parameters"].append({"name": f"map{i}", "type": "!tt.tensordesc<tensor<64x64xf16>>"})
             head, last = re.search(r"\n([^\n]*\.param [^\n]*global_scratch)", ptx).span(1)
             ptx = f"{ptx[:head]}.param .align 64 .b8 map_{i}[128],\n{ptx[head:]}"
-        return Kernel(state.ptx(ptx), json.dumps(state.change(facts)))
+        facts = state.change(facts)
+        return Kernel(state.ptx(ptx), json.dumps(state.change_one_block(facts) if words["one_block"] else facts))
 
     original = backend.compile
     monkeypatch.setattr(backend, "compile", compile)
@@ -299,6 +302,42 @@ def test_divided_sums(machine):
     assert "2 launches (1 with divided sums) with 2 tensor maps" in str(lilac.triton.report())
 
 
+@pytest.mark.parametrize("split", [None, SPLIT])
+def test_one_block(machine, split):
+    """Launches whose blocks have a multiprocessor each have a kernel of their own."""
+    machine.compiler.change = lambda facts: {**facts, "launch_one_block": True, "launch_split": split}
+    machine.compiler.change_one_block = lambda facts: {**facts, "shared": 99 * 1024}
+    machine.launch(k=256)
+    machine.launch(k=256, m=128 * 133, grid=(133,))
+    machine.launch(k=64 * 1000, a_pitch=64 * 1000)
+    few, many, long = machine.gpu.launches()
+    made, row = mapped_of(machine.kernel), lilac.triton.report().rows[0]
+    assert made["one_block"]["shared"] == 99 * 1024 > made["shared"] and made["one_block"]["registers"] > 0
+    assert few.startswith("product grid 3 1 1 ") and f" shared {99 * 1024} " in few
+    assert many.startswith("product grid 133 1 1 ") and f" shared {made['shared']} " in many
+    assert long.startswith(f"product grid 3 1 {8 if split else 1} ") and f" shared {99 * 1024} " in long
+    assert [one["one_block"] for one in machine.compiler.asked] == [False, True]
+    assert row.mapped_launches == 3 and row.one_block_launches == 2 and row.one_block["shared"] == 99 * 1024
+    kinds = "1 with divided sums, 2 with" if split else "2 with"
+    assert f"3 launches ({kinds} one block for each multiprocessor) with 2 tensor maps" in str(lilac.triton.report())
+    assert f"; that for one block of a multiprocessor has {row.one_block['num_warps']} warps, " in str(lilac.triton.report())
+
+
+@pytest.mark.parametrize("change, words", [
+    (refused, "not today [no]"),
+    (broken, "ZeroDivisionError: one by zero"),
+    (lambda facts: {**facts, "launch_maps": facts["launch_maps"][:1]}, "launch_maps differs"),
+])
+def test_kernel_for_one_block_fails(machine, change, words):
+    """All launches are of the kernel with maps."""
+    machine.compiler.change = lambda facts: {**facts, "launch_one_block": True}
+    machine.compiler.change_one_block = change
+    machine.launch()
+    assert mapped_of(machine.kernel)["one_block_refused"] == words
+    row, = lilac.triton.report().rows
+    assert row.mapped_launches == 1 and row.one_block_launches == 0 and row.one_block == {}
+
+
 def test_divided_sums_switched_off(compiler, monkeypatch):
     with lilac.triton.enabled():
         warm_up()
@@ -351,7 +390,7 @@ def test_plain_kernel_where_maps_cannot_be(machine, reason, change):
     assert re.search(f"launches with 2 tensor maps of the launcher; without: 1 because of an? {reason}",
                      str(lilac.triton.report()))
     lilac.triton.reset_report()
-    assert mapped.counts(machine.kernel.hash)[0] == [0] * 6
+    assert mapped.counts(machine.kernel.hash)[0] == [0] * 7
 
 
 def test_plain_kernel_for_few_iterations(machine):
@@ -568,7 +607,7 @@ def test_scalars(library, type, tile, value, bits):
     launch = mapped.launcher_of(lambda *arguments: plain.append(arguments), signature, facts, False, counts)
     for given in (value, OUTSIDE[type]):
         launch(1, 1, 1, 0, 0, None, None, None, None, gpu.memory(64), object(), (given, None, (7,)))
-    assert len(plain) == 1 and plain[0][-1][0] is OUTSIDE[type] and list(counts.values) == [1, 0, 0, 1, 0, 0]
+    assert len(plain) == 1 and plain[0][-1][0] is OUTSIDE[type] and list(counts.values) == [1, 0, 0, 1, 0, 0, 0]
     shown = int(gpu.launches()[0].split("(")[1].split(", ")[1], 16)
     assert shown & (1 << {"1": 8, "8": 8, "6": 16, "2": 32, "4": 64}[tile[-1]]) - 1 == bits
 

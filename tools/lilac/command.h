@@ -88,7 +88,7 @@ extern const subcommand bench_command, compile_command, conflicts_command, conve
 typedef struct target_options {
     const char *target;                       /* NULL: absent */
     uint32_t num_warps, num_stages, num_ctas; /* or OPTION_NOT_GIVEN */
-    bool keep_warps, keep_order, launch_maps, split_sums;
+    bool keep_warps, keep_order, one_block, launch_maps, split_sums;
     string_list schedules;
 } target_options;
 
@@ -105,6 +105,8 @@ typedef struct target_options {
      "that many warps, even where another number is faster"},                                      \
     {"--keep-order", NULL, OPTION_FLAG, &(to).keep_order, NULL,                                    \
      "programs start in the order of their numbers, not of their work"},                           \
+    {"--one-block", NULL, OPTION_FLAG, &(to).one_block, NULL,                                      \
+     "for launches in which no multiprocessor gets two blocks"},                                   \
     {"--num-stages", NULL, OPTION_NUMBER, &(to).num_stages, "N",                                   \
      "depth of software pipelines: 3 unless said otherwise"},                                      \
     {"--num-ctas", NULL, OPTION_NUMBER, &(to).num_ctas, "N",                                       \

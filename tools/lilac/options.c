@@ -334,7 +334,8 @@ int target_options_apply(const subcommand *command, const target_options *target
                                      .launch_maps = target->launch_maps,
                                      .split_sums = target->split_sums,
                                      .keep_warps = target->keep_warps,
-                                     .keep_order = target->keep_order};
+                                     .keep_order = target->keep_order,
+                                     .one_block = target->one_block};
     options->schedules = target->schedules.list;
     options->schedule_count = target->schedules.count;
     return -1;

@@ -28,6 +28,7 @@ import re
 import sys
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Optional
@@ -340,61 +341,87 @@ class Compilation:
 
 
 class SecondKernel:
-    """The same kernel with tensor maps that the launcher makes, compiled and assembled in a thread."""
+    """The same kernel with tensor maps that the launcher makes, compiled and assembled in a thread; and, where it differs,
+    the one for launches whose blocks have a multiprocessor each, in another thread."""
 
     def __init__(self, first: Compilation, text: str, words: dict[str, Any], metadata: dict[str, Any]) -> None:
         self.first, self.text, self.words = first, text, words
         self.metadata = dict(metadata)
         self.made: dict[str, Any] = {}
-        self.ptx: Optional[str] = None
+        self.ptx: list[str] = []
         self.thread = threading.Thread(target=self.run, name="lilac: kernel with maps")
         self.thread.start()
 
     def run(self) -> None:
-        from triton.runtime.errors import PTXASError
-
         start = perf_counter()
         try:
             self.made = self.make()
-        except PTXASError as error:
-            self.made = {"maps_refused": f"ptxas refuses the PTX: {assembler.refusal_of(error)[0]}"}
-        except CompilationError as error:
-            first = error.diagnostics[0]
-            self.made = {"maps_refused": f"{first.message} [{first.id}]"}
         except Exception as error:
-            self.made = {"maps_refused": f"{type(error).__name__}: {error}"}
+            self.made = {"maps_refused": _reason_of(error)}
         self.seconds = perf_counter() - start
 
     def make(self) -> dict[str, Any]:
-        kernel = compile(self.text, launch_maps=True, split_sums=self.first.settings.split_sums, **self.words)
+        kernel = self.compile(one_block=False)
         said = kernel.metadata
         maps = said.get("launch_maps")
         if not maps:
             return {}
         if said["global_scratch_size"] or said["profile_scratch_size"]:
             return {"maps_refused": "kernels that need scratch memory are launched without maps"}
-        self.ptx = self.first.adapt(kernel.ptx, said["num_warps"])
-        with assembler.held_output():
-            cubin = self.first.stages["cubin"](self.ptx, self.metadata)
-        registers, spills = _registers(cubin)
         made = {one["parameter"] for one in maps}
-        return {"mapped": {"cubin": mapped.packed(cubin), "name": said["name"], "num_warps": said["num_warps"],
-                           "shared": max(said["shared"], getattr(self.first.options, "min_shared_mem", None) or 0),
-                           "registers": registers, "spills": spills, "launch_maps": maps,
-                           "launch_conditions": said["launch_conditions"],
-                           "launch_split": said.get("launch_split"), "launch_least": said.get("launch_least"),
+        recipes = {key: said.get(key) for key in ("launch_maps", "launch_conditions", "launch_split", "launch_least")}
+        with ThreadPoolExecutor(1, "lilac: kernel for one block") as pool:
+            other = pool.submit(self.one_block, recipes) if said.get("launch_one_block") else None
+            result = self.assemble(kernel)
+        return {"mapped": {**result, **recipes, **(other.result() if other else {}),
                            "parameters": [one["type"] for number, one in enumerate(said["parameters"])
                                           if number not in made]}}
+
+    def compile(self, one_block: bool) -> Any:
+        return compile(self.text, launch_maps=True, split_sums=self.first.settings.split_sums, one_block=one_block,
+                       **self.words)
+
+    def assemble(self, kernel: Any) -> dict[str, Any]:
+        """What a launcher needs of a kernel with maps."""
+        said = kernel.metadata
+        ptx = self.first.adapt(kernel.ptx, said["num_warps"])
+        self.ptx.append(ptx)
+        with assembler.held_output():
+            cubin = self.first.stages["cubin"](ptx, dict(self.metadata))
+        registers, spills = _registers(cubin)
+        return {"cubin": mapped.packed(cubin), "name": said["name"], "num_warps": said["num_warps"],
+                "shared": max(said["shared"], getattr(self.first.options, "min_shared_mem", None) or 0),
+                "registers": registers, "spills": spills}
+
+    def one_block(self, recipes: dict[str, Any]) -> dict[str, Any]:
+        try:
+            kernel = self.compile(one_block=True)
+            differing = [key for key, value in recipes.items() if kernel.metadata.get(key) != value]
+            if differing:
+                return {"one_block_refused": f"{differing[0]} differs"}
+            return {"one_block": self.assemble(kernel)}
+        except Exception as error:  # the other kernel is right for all launches
+            return {"one_block_refused": _reason_of(error)}
 
     def result(self) -> dict[str, Any]:
         """What the record of the kernel gets, when the thread has ended."""
         self.thread.join()
-        if self.ptx is not None and _knobs().nvidia.dump_nvptx:
+        for ptx in self.ptx if _knobs().nvidia.dump_nvptx else ():
             print("// -----// PTX of lilac, with tensor maps of the launcher //----- //")
-            print(self.ptx)
+            print(ptx)
         if self.made:
             self.first.record["seconds"]["maps"] = self.seconds
         return self.made
+
+
+def _reason_of(error: Exception) -> str:
+    from triton.runtime.errors import PTXASError
+
+    if isinstance(error, PTXASError):
+        return f"ptxas refuses the PTX: {assembler.refusal_of(error)[0]}"
+    if isinstance(error, CompilationError):
+        return f"{error.diagnostics[0].message} [{error.diagnostics[0].id}]"
+    return f"{type(error).__name__}: {error}"
 
 
 def _registers(cubin: Any) -> tuple[Any, Optional[int]]:

@@ -2,8 +2,9 @@
 
 The official artifacts of a kernel (cubin, ptx, ttgir, metadata) are those of the plain kernel, because other
 launchers know its parameters only. The metadata also have `lilac["mapped"]`: the cubin of the same kernel with
-further parameters, and how the launcher makes them from the arguments. Where Triton loads a kernel, this module
-loads the second cubin as well and replaces the launcher by one of C that makes the maps, and that calls
+further parameters, and how the launcher makes them from the arguments; and in lilac["mapped"]["one_block"], if it
+differs, that of the kernel for launches whose blocks have a multiprocessor each. Where Triton loads a kernel, this
+module loads these cubins as well and replaces the launcher by one of C that makes the maps, and that calls
 Triton's launcher for the plain kernel where it cannot. Inductor's static launcher, which would launch the plain
 kernel, is told to leave such kernels to Triton's.
 """
@@ -36,9 +37,9 @@ class Counts:
     __slots__ = ("values", "why")
 
     def __init__(self) -> None:
-        self.values = (ctypes.c_uint64 * 6)()
+        self.values = (ctypes.c_uint64 * 7)()
         """With maps; without, because of a condition, a limit of tensor maps, an argument, few iterations; with maps
-        and several blocks for each program."""
+        and several blocks for each program; with maps, of the kernel for one block of a multiprocessor."""
         self.why: Optional[str] = None
         """Why the kernel with maps is not used at all."""
 
@@ -94,8 +95,8 @@ def kinds_of(signature: dict[Any, Any], parameters: list[str]) -> str:
     return kinds
 
 
-def _load(mapped: dict[str, Any]) -> Any:
-    """The function of the kernel with maps on the current device."""
+def _load(mapped: dict[str, Any]) -> tuple[int, int, int]:
+    """A kernel with maps on the current device: its function, warps and bytes of shared memory."""
     from triton.compiler.compiler import max_shared_mem
     from triton.runtime import driver
 
@@ -106,7 +107,7 @@ def _load(mapped: dict[str, Any]) -> Any:
                                              mapped["shared"], device)
     if len(loaded) > 4 and mapped["num_warps"] * _WARP > loaded[4]:
         raise Error(f"it has {mapped['num_warps'] * _WARP} threads, and its registers allow {loaded[4]}")
-    return loaded[1]
+    return loaded[1], mapped["num_warps"], mapped["shared"]
 
 
 def launcher_of(plain: Any, signature: dict[Any, Any], mapped: dict[str, Any], cooperative: bool,
@@ -120,9 +121,10 @@ def launcher_of(plain: Any, signature: dict[Any, Any], mapped: dict[str, Any], c
     split, least = mapped.get("launch_split"), mapped.get("launch_least")
     divided = split and (split["iterations"], split["divisor"], split["clocks"], split["bytes"])
     faster = least and (least["iterations"], least["divisor"], least["least"])
-    return _core.MappedLauncher(plain, _load(mapped), kinds_of(signature, mapped["parameters"]),
-                                (recipes, limits["grid"], limits["parameters"], divided, faster), boxes, mapped["num_warps"],
-                                mapped["shared"], cooperative, ctypes.addressof(counts.values))
+    one_block = mapped.get("one_block")
+    return _core.MappedLauncher(plain, _load(mapped), one_block and _load(one_block), kinds_of(signature, mapped["parameters"]),
+                                (recipes, limits["grid"], limits["parameters"], divided, faster), boxes, cooperative,
+                                ctypes.addressof(counts.values))
 
 
 def _mapped_of(metadata: Any) -> Any:

@@ -58,12 +58,16 @@ class Row:
     """Tensor maps that the launcher makes (docs/triton.md); 0: there is only the plain kernel."""
     mapped: dict[str, Optional[int]] = field(default_factory=dict)
     """`registers`, `spills`, `shared`, `num_warps` of the kernel with maps; the row's own are of the plain kernel."""
+    one_block: dict[str, Optional[int]] = field(default_factory=dict)
+    """The same of the kernel with maps for launches whose blocks have a multiprocessor each; empty: it is no other one."""
     maps_refused: str = ""
     """Why a kernel that could have maps is launched without: its compilation, or the device."""
     mapped_launches: int = 0
     """Launches with maps, in this process."""
     divided_launches: int = 0
     """Those of them with several blocks for each program, which divide its sums of products."""
+    one_block_launches: int = 0
+    """Those of the launches with maps that are of the kernel for one block of a multiprocessor."""
     plain_launches: dict[str, int] = field(default_factory=dict)
     """Launches of a kernel with maps without them, by the reason: "condition" (the kernel is correct for
     fewer values or blocks), "limit" (of tensor maps: alignment, strides, sizes), "argument" (of another kind), "few
@@ -112,14 +116,14 @@ class Row:
                             for why, count in self.plain_launches.items() if count)
         launches = f"{self.mapped_launches} launch{'' if self.mapped_launches == 1 else 'es'}"
         maps = f"{self.maps} tensor map{'' if self.maps == 1 else 's'}"
-        divided = f" ({self.divided_launches} with divided sums)" if self.divided_launches else ""
-        return f"{launches}{divided} with {maps} of the launcher{'; without: ' if without else ''}{without}{self._resources}"
+        kinds = {"with divided sums": self.divided_launches, "with one block for each multiprocessor": self.one_block_launches}
+        known = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+        return f"{launches}{f' ({known})' if known else ''} with {maps} of the launcher{'; without: ' if without else ''}{without}{self._resources}"
 
     @property
     def _resources(self) -> str:
-        names = {"num_warps": "warps", "registers": "registers", "spills": "spills", "shared": "bytes of shared memory"}
-        known = [f"{self.mapped[key]} {name}" for key, name in names.items() if self.mapped.get(key) is not None]
-        return f"; the kernel with maps has {', '.join(known)}" if known else ""
+        others = {"the kernel with maps": self.mapped, "that for one block of a multiprocessor": self.one_block}
+        return "".join(f"; {kernel} has {known}" for kernel, resources in others.items() if (known := _listed(resources)))
 
     @property
     def place(self) -> str:
@@ -226,7 +230,11 @@ def _milliseconds(value: Optional[float]) -> str:
 _lock = threading.Lock()
 _rows: dict[str, Row] = {}
 _pid = os.getpid()
-_RESOURCES = ("registers", "spills", "shared", "num_warps")
+_RESOURCES = {"num_warps": "warps", "registers": "registers", "spills": "spills", "shared": "bytes of shared memory"}
+
+
+def _listed(resources: dict[str, Optional[int]]) -> str:
+    return ", ".join(f"{resources[key]} {name}" for key, name in _RESOURCES.items() if resources.get(key) is not None)
 
 
 def _row(metadata: dict[str, Any], cached: bool) -> Row:
@@ -241,6 +249,7 @@ def _row(metadata: dict[str, Any], cached: bool) -> Row:
                cached=cached, diagnostics=record.get("diagnostics", []),
                maps=len(with_maps.get("launch_maps", ())), maps_refused=record.get("maps_refused", ""),
                mapped={key: with_maps[key] for key in _RESOURCES if key in with_maps},
+               one_block={key: value for key, value in with_maps.get("one_block", {}).items() if key in _RESOURCES},
                hash=metadata["hash"], pid=os.getpid())
 
 
@@ -341,8 +350,8 @@ def _counted(row: Row) -> Row:
     counts, why = mapped.counts(row.hash)
     if counts is None:
         return row
-    launches, *plain, divided = counts
-    return replace(row, mapped_launches=launches, divided_launches=divided,
+    launches, *plain, divided, one_block = counts
+    return replace(row, mapped_launches=launches, divided_launches=divided, one_block_launches=one_block,
                    plain_launches=dict(zip(("condition", "limit", "argument", "few iterations"), plain)),
                    maps_refused=why or row.maps_refused)
 

@@ -77,7 +77,10 @@
  * Tensor copies go further ahead than num_stages asks for, where a block that has a multiprocessor
  * for itself would wait for them and memory is free: one thread starts them, so that a further
  * buffer costs nothing else. Of more than three resident blocks some give way to further buffers
- * (bench/results/h100_ring_depth.md). The latency of the copies is that of 32 KB from memory for
+ * (bench/results/h100_ring_depth.md); in a kernel for launches in which no multiprocessor gets two
+ * (target->one_block), all do (bench/results/h200_small_grids.md). The grid is not known here: the
+ * function gets lilac.launch_one_block if its rings would then be longer, and its launcher chooses
+ * (tensor_map.h). The latency of the copies is that of 32 KB from memory for
  * each of 50 multiprocessors of an H200, in whose loop the distance was 2: 1.28 µs less the time of
  * an iteration's products. Where an iteration waits for its products, its copies follow the first
  * one and num_stages asks for a distance of 1, a second one is worth its buffers if two iterations
@@ -516,12 +519,13 @@ static bool waits(const pipeline *p, const demand *d) {
  * of them if the others have as many iterations in flight. Where no other fits, copies that start
  * last are one iteration further ahead with as many buffers: 4096³ f16 with tiles of 128 × 128 × 128
  * and three buffers takes 271 µs on an H200 with copies first, 223 with copies last. */
-static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes) {
-    uint64_t blocks = resident(d, slot_bytes, p->buffers);
+static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes, bool one_block) {
+    uint64_t blocks = one_block ? 1 : resident(d, slot_bytes, p->buffers);
     demand with = *d;
     with.other_bytes += d->result_bytes;
     while (p->distance < MOST_DISTANCE && waits(p, d)) {
-        const uint64_t others = resident(&with, slot_bytes, p->buffers + 1);
+        uint64_t others = resident(&with, slot_bytes, p->buffers + 1);
+        others = one_block ? min_u64(others, 1) : others;
         if (others < min_u64(blocks, LEAST_BLOCKS) ||
             others * (p->distance + 1) < blocks * p->distance) {
             break;
@@ -557,12 +561,16 @@ static void add_second_iteration(pipeline *p, const demand *d, uint64_t slot_byt
 
 /* The largest distance of at most this one that fits, and more of tensor copies; 0: none. */
 static uint32_t search(pipeline *p, const demand *d, uint64_t slot_bytes, uint64_t distance) {
+    p->longer_alone = false;
     while (distance > 0 && !choose(p, d, slot_bytes, (uint32_t)distance)) {
         distance--;
     }
     if (distance > 0 && p->in_flight && !p->multicasts &&
         (p->box_count == p->load_count || d->persistent)) {
-        deepen(p, d, slot_bytes);
+        pipeline alone = *p;
+        deepen(&alone, d, slot_bytes, true);
+        deepen(p, d, slot_bytes, p->target->one_block);
+        p->longer_alone = alone.distance > p->distance;
     } else if (distance > 0 && !p->in_flight && !p->delays && p->box_count > 0 && d->clocks > 0) {
         add_second_iteration(p, d, slot_bytes);
     }
@@ -594,6 +602,14 @@ static uint64_t ring_bytes(const demand *d) {
     return other < all ? all - other : 0;
 }
 
+/* Longer rings are for launches of few blocks: their launcher knows. */
+static void mark_one_block(const pipeline *p) {
+    const lilac_tile_attribute attribute = {
+        .kind = LILAC_TILE_ATTR_UNIT,
+        .name = lilac_intern_string(p->module->context, "lilac.launch_one_block")};
+    lilac_tile_set_attribute(p->module, &p->function->attributes, &attribute);
+}
+
 bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     demand d = {.p = p,
                 .words = lilac_engine_live_words(p->function, p->loop),
@@ -619,6 +635,11 @@ bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     if (requested && !found) { /* the smallest, with the memory that the request has */
         (void)set(p, 1, 1, p->in_flight ? LILAC_COPIES_LAST : LILAC_COPIES_FIRST);
     }
-    return requested ? lilac_pipeline_request_depth(p, &asked, slot_bytes, ring_bytes(&d), shares)
-                     : found;
+    if (requested) {
+        return lilac_pipeline_request_depth(p, &asked, slot_bytes, ring_bytes(&d), shares);
+    }
+    if (found && p->longer_alone && p->target->launch_maps) {
+        mark_one_block(p);
+    }
+    return found;
 }

@@ -76,6 +76,7 @@ typedef struct pipeline {
 
     uint32_t distance; /* iterations between a copy and its use */
     uint32_t buffers;  /* of each ring */
+    bool longer_alone; /* a block that has a multiprocessor for itself could have longer rings */
     bool
         copies_ordered; /* the barrier in front of the first product orders them behind all reads of the
                             buffers that they fill */

@@ -3,7 +3,8 @@
  * kernel is explained.
  *
  *     a launch is described, and all integers that the maps need are given
- *         all maps are possible       this kernel; `maps` has the sizes and strides
+ *         all maps are possible       this kernel; `maps` has the sizes and strides; or that of
+ *                                     target.one_block, if it differs and no multiprocessor gets two blocks
  *         one is not, or few iterations for few programs are faster without
  *                                     the kernel compiled without launch_maps
  *     else                            this kernel; the maps are not known */
@@ -69,16 +70,17 @@ static bool make(const lilac_explanation *e, lilac_tensor_map *map, const lilac_
            lilac_launch_map_pays(recipe, map);
 }
 
-bool explain_make_maps(lilac_explanation *e) {
+explain_kernel explain_choose_kernel(lilac_explanation *e) {
+    static const lilac_launch_capacity capacity = {.multiprocessors = EXPLAIN_MULTIPROCESSORS};
     lilac_launch_maps recipes;
     const uint32_t *grid = e->options.launch.grid;
     e->maps = lilac_arena_array(e->arena, lilac_tensor_map, e->kernel->parameter_count + 1);
     if (!lilac_launch_maps_get(&recipes, e->arena, e->function)) {
-        return true;
+        return EXPLAIN_THIS;
     }
     e->map_count = recipes.count;
     if (grid[0] == 0 || recipes.count == 0) {
-        return true;
+        return EXPLAIN_THIS;
     }
     const int64_t *values = values_of(e);
     bool good = lilac_launch_conditions_check(NULL, &recipes.conditions, grid, values, NULL) &&
@@ -91,5 +93,7 @@ bool explain_make_maps(lilac_explanation *e) {
             e->maps[recipes.maps[i].parameter] = map;
         }
     }
-    return good;
+    return !good                                                            ? EXPLAIN_PLAIN
+           : recipes.one_block && lilac_launch_is_apart(&capacity, grid, 1) ? EXPLAIN_ONE_BLOCK
+                                                                            : EXPLAIN_THIS;
 }

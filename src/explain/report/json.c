@@ -265,7 +265,9 @@ void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
     } else {
         lilac_text_puts(out, "null");
     }
-    lilac_text_printf(out, ", \"launch_maps\": %s, ", e->map_count > 0 ? "true" : "false");
+    lilac_text_printf(out, ", \"launch_maps\": %s, \"one_block\": %s, ",
+                      e->map_count > 0 ? "true" : "false",
+                      e->options.compile.target.one_block ? "true" : "false");
     put_files(out, e);
     explain_json_operations(out, e);
     put_loops(out, e);

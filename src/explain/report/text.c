@@ -277,6 +277,8 @@ static void put_title(lilac_text *out, const lilac_explanation *e, uint32_t file
     if (e->without_maps) {
         lilac_text_puts(out, "without tensor maps of the launcher, which this launch does not "
                              "permit or would be slower with\n");
+    } else if (t->one_block) {
+        lilac_text_puts(out, "for launches in which no multiprocessor gets two blocks\n");
     }
 }
 

@@ -60,3 +60,17 @@ uint32_t lilac_launch_parts(const lilac_launch_split *split, const lilac_launch_
     }
     return 1U << best;
 }
+
+bool lilac_launch_is_apart(const lilac_launch_capacity *capacity, const uint32_t grid[3],
+                           uint32_t parts) {
+    uint64_t programs = 1;
+    uint32_t choice = 0;
+    for (uint32_t d = 0; d < 3 && programs <= capacity->multiprocessors; d++) {
+        programs *= grid[d];
+    }
+    while (1U << choice < parts) {
+        choice++;
+    }
+    return programs <= capacity->multiprocessors &&
+           (choice == 0 || programs <= apart(capacity, choice));
+}

@@ -1,6 +1,6 @@
 """Products through pointers, as Triton's tutorial writes them, and one with masks in place of remainders. For each
-case, a line with its name, the largest error, and how many launches had tensor maps of the launcher, had none, or had
-several blocks for each program. The first line says whether the compiler knows such maps.
+case, a line with its name, the largest error, and how many launches had tensor maps of the launcher, had none, had
+several blocks for each program, or were of the kernel for one block of a multiprocessor. The first line says whether the compiler knows such maps.
 
     python launch_maps.py
 """
@@ -86,7 +86,7 @@ def launch(kernel, a, b, c, k=None, **blocks):
 def counts():
     rows = lilac.triton.report().rows
     return (sum(row.mapped_launches for row in rows), sum(sum(row.plain_launches.values()) for row in rows),
-            sum(row.divided_launches for row in rows))
+            sum(row.divided_launches for row in rows), sum(row.one_block_launches for row in rows))
 
 
 def case(name, run):
@@ -149,6 +149,8 @@ def main():
     for kernel in (tutorial, masked, unmasked):
         name, rows = kernel.fn.__name__, 512 if kernel is unmasked else 496
         case(f"{name}-joined", product(kernel, surrounded(rows, 672), surrounded(672, 384), BK=32, num_warps=4))
+        case(f"{name}-few_blocks", product(kernel, matrix(512, 1024), matrix(1024, 384), num_warps=4))
+        case(f"{name}-many_blocks", product(kernel, matrix(5120, 1024), matrix(1024, 512), num_warps=4))
         case(f"{name}-divided", product(kernel, surrounded(rows, 640), surrounded(640, 384), BK=128))
     case("masked-nothing", nothing(masked, a, b))
     try:
