@@ -2,7 +2,7 @@
  * after every pass. Modules that would take seconds are passed over: registers of a thread are
  * values of SIMT IR, so a tensor of very many elements for few threads is a very long program.
  *
- * The first line may have options: `//!` and letters, m (launch_maps), s (split_sums), w (4 warps for 1 and
+ * The first line may have options: `//!` and letters, m (launch_maps), s (split_sums), b (one_block), w (4 warps for 1 and
  * 8 for 2 of them), or after `=` a schedule that is requested of the loops with products. */
 #include <lilac/driver.h>
 
@@ -51,6 +51,7 @@ static void read_options(lilac_options *options, lilac_text *request, const uint
     for (size_t i = 3; i < size && data[i] != '\n'; i++) {
         options->target.launch_maps |= data[i] == 'm' || data[i] == 's';
         options->target.split_sums |= data[i] == 's';
+        options->target.one_block |= data[i] == 'b';
         if (data[i] == 'w') {
             options->target.num_warps = options->target.num_warps == 0 ? 4 : 8;
         } else if (data[i] == '=') {

@@ -48,6 +48,7 @@ static product_case chosen_case(choices *from) {
     c.k = (bytes ? 32U : 16U) << choose(from, 3);
     c.batches = !c.planar && choose(from, 2) == 0;
     c.scaled = !bytes && c.a_along_k && choose(from, 4) == 1;
+    c.one_block = choose(from, 3) == 1;
     return c;
 }
 
@@ -85,7 +86,8 @@ static bool compile_request(compiled *made, const product_case *c, const char *r
                                     .num_ctas = 1,
                                     .num_stages = c->stages,
                                     .launch_maps = true,
-                                    .split_sums = c->planar};
+                                    .split_sums = c->planar,
+                                    .one_block = c->one_block};
     options.verify = true;
     options.schedules = &request;
     options.schedule_count = *request != '\0';

@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-enum { MOST_BATCHES = 2, MOST_BYTES = 1 << 19 };
+enum { MOST_BATCHES = 2, MOST_BYTES = 1 << 20 };
 
 /* ---- compilation ----------------------------------------------------------------------------- */
 
@@ -42,7 +42,8 @@ static inline void compile_text(lilac_compilation *result, lilac_context *contex
                                     .num_ctas = 1,
                                     .num_stages = c->stages,
                                     .launch_maps = true,
-                                    .split_sums = c->planar};
+                                    .split_sums = c->planar,
+                                    .one_block = c->one_block};
     options.stop_after = stop_after;
     if (!lilac_compile(result, context,
                        lilac_source_add(context, "k.ttir", lilac_text_get(text), text->length),
@@ -358,6 +359,7 @@ static inline product_case random_case(lilac_random *random) {
     c.doubled = c.carried && c.k_form == UNBOUNDED && !c.scaled && random_below(random, 2) == 0;
     c.counts_tiles &= !c.doubled;
     c.from_first &= !c.doubled;
+    c.one_block = random_below(random, 3) == 0;
     return c;
 }
 

@@ -19,10 +19,11 @@ typedef struct product_case {
     bool counts_tiles; /* or elements */
     bool sum_mask;     /* k + range < K, or range < K - k */
     bool from_first;   /* the loop begins at a parameter, or at 0 */
-    bool batches; /* the third coordinate of a program selects a matrix, by strides of 64 bits */
-    bool aligned; /* the pitches are known multiples of 16 */
-    bool planar;  /* or there is no third coordinate, and split_sums may use it */
-    bool asked;   /* to specialise warps: one warp starts the copies */
+    bool batches;   /* the third coordinate of a program selects a matrix, by strides of 64 bits */
+    bool aligned;   /* the pitches are known multiples of 16 */
+    bool planar;    /* or there is no third coordinate, and split_sums may use it */
+    bool asked;     /* to specialise warps: one warp starts the copies */
+    bool one_block; /* for launches of one block of a multiprocessor: longer rings */
     bool twice_a, twice_b; /* each row of a, or column of b, is read twice: no tile */
     bool scaled;           /* a, along k, is added to its first row: a vector that the loop loads */
     uint32_t
