@@ -52,7 +52,7 @@ class Forced:
 
     def __init__(self, make, split):
         self.split = split
-        self.launchers = {parts: make({"iterations": [[parts]], "divisor": 1, "clocks": 1 << 24, "bytes": 0})
+        self.launchers = {parts: make({"iterations": [[parts]], "divisor": 1, "clocks": 1 << 24, "loads": 0, "bytes": 0})
                           for parts in PARTS}
 
     def __call__(self, *arguments, **words):
@@ -114,7 +114,7 @@ def measure(torch, timed, point):
             row.setdefault("right", []).append(torch.equal(c, expected))
             row[f"parts_{Forced.parts}"] = timed(launch)
         made = kernel.metadata.lilac["mapped"]
-        row.update({key: made["launch_split"][key] for key in ("clocks", "bytes")},
+        row.update({key: made["launch_split"][key] for key in ("clocks", "loads", "bytes")},
                    **{key: made[key] for key in ("registers", "spills", "shared")})
     if point[0] == "f16":
         row["cublas"] = timed(lambda: torch.mm(a, b.t()))

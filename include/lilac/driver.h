@@ -154,7 +154,8 @@ LILAC_API void lilac_compilation_json(lilac_text *out, const lilac_compilation *
  *                                        pitch = 32 : i32, multiples = array<i64: 1, 32>}
  *   of the function  lilac.launch_conditions = array<i64: GRID X, Y, Z, PARAMETER, …>
  *                    lilac.launch_split = {iterations = [array<i64: 1, 5>, …], divisor = 64 : i32,
- *                                          clocks = 712 : i32, bytes = 65536 : i32}
+ *                                          clocks = 512 : i32, loads = 32768 : i32,
+ *                                          bytes = 65536 : i32}
  *                    lilac.launch_least = {iterations = …, divisor = 64 : i32, least = 6 : i32}
  *                    lilac.launch_one_block
  *

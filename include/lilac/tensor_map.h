@@ -143,7 +143,8 @@ typedef struct lilac_launch_conditions {
 typedef struct lilac_launch_split {
     uint32_t divisor;            /* 0: one block for each program only */
     lilac_launch_sum iterations; /* divided by the divisor, rounded down */
-    uint32_t clocks;             /* of an iteration, estimated */
+    uint32_t clocks;             /* of the products of an iteration, estimated */
+    uint32_t loads;              /* bytes that an iteration loads */
     uint32_t bytes;              /* of the sums of a block */
 } lilac_launch_split;
 
@@ -186,9 +187,11 @@ lilac_launch_conditions_check(lilac_context *context, const lilac_launch_conditi
                               const uint32_t grid[3], const int64_t *values,
                               const char *const *names);
 /* How many blocks a launch starts for each program: the number with which it takes least time by a
- * model (choose_parts.c); 1, 2, 4 or 8. */
+ * model (choose_parts.c); 1, 2, 4 or 8. `alone`: what the device has for the kernel that is compiled
+ * with target.one_block, or NULL; launches whose blocks have a multiprocessor each are of that one. */
 LILAC_API uint32_t lilac_launch_parts(const lilac_launch_split *split,
-                                      const lilac_launch_capacity *capacity, const uint32_t grid[3],
+                                      const lilac_launch_capacity *capacity,
+                                      const lilac_launch_capacity *alone, const uint32_t grid[3],
                                       const int64_t *values);
 /* Has each block of a launch, with `parts` blocks for each program, a multiprocessor for itself?
  * `capacity`: for a kernel compiled with target.one_block. */

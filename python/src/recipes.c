@@ -2,7 +2,7 @@
  *
  *   recipes    ([(parameter, base, offset, sizes, strides, pitch, multiples)], grid, parameters, split,
  *              least); the pitch may be missing: 0; and the multiples, or be empty: 1 for each size
- *   split      (iterations, divisor, clocks, bytes): the launcher may start several blocks for each
+ *   split      (iterations, divisor, clocks, loads, bytes): the launcher may start several blocks for each
  *              program; may be missing or None
  *   least      (iterations, divisor, least): with fewer iterations, launches are faster without maps; may
  *              be missing or None
@@ -149,8 +149,8 @@ static bool read_conditions(lilac_launch_conditions *conditions, uint32_t parame
 static bool read_split(lilac_launch_maps *launch, uint32_t parameters, PyObject *row) {
     lilac_launch_split *split = &launch->split;
     PyObject *iterations;
-    return PyArg_ParseTuple(row, "O!III", &PyList_Type, &iterations, &split->divisor,
-                            &split->clocks, &split->bytes) &&
+    return PyArg_ParseTuple(row, "O!IIII", &PyList_Type, &iterations, &split->divisor,
+                            &split->clocks, &split->loads, &split->bytes) &&
            read_sum(&split->iterations, parameters, iterations);
 }
 

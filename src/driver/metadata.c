@@ -183,8 +183,9 @@ static void put_launch_maps(lilac_text *out, const lilac_tile_function *function
     if (maps.count > 0 && maps.split.divisor > 0) {
         lilac_text_puts(out, ", \"launch_split\": {\"iterations\": ");
         put_sum(out, &maps.split.iterations);
-        lilac_text_printf(out, ", \"divisor\": %u, \"clocks\": %u, \"bytes\": %u}",
-                          maps.split.divisor, maps.split.clocks, maps.split.bytes);
+        lilac_text_printf(out, ", \"divisor\": %u, \"clocks\": %u, \"loads\": %u, \"bytes\": %u}",
+                          maps.split.divisor, maps.split.clocks, maps.split.loads,
+                          maps.split.bytes);
     }
     if (maps.count > 0 && maps.least.divisor > 0) {
         lilac_text_puts(out, ", \"launch_least\": {\"iterations\": ");

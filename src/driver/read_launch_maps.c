@@ -196,6 +196,7 @@ static bool read_split(lilac_launch_split *split, const lilac_tile_attribute *di
                        const lilac_tile_function *function) {
     return read_iterations(&split->iterations, &split->divisor, dictionary, function) &&
            read_number(&split->clocks, dictionary, "clocks") &&
+           read_number(&split->loads, dictionary, "loads") &&
            read_number(&split->bytes, dictionary, "bytes");
 }
 
@@ -226,9 +227,9 @@ static bool read_maps(lilac_launch_maps *result, lilac_arena *arena,
     }
     const lilac_tile_attribute *split = lilac_tile_find(&function->attributes, SPLIT);
     if (result->count > 0 && split != NULL && !read_split(&result->split, split, function)) {
-        return refuse(
-            function, SPLIT,
-            "{iterations = SUM, divisor = N, clocks = N, bytes = N} with a divisor above 0");
+        return refuse(function, SPLIT,
+                      "{iterations = SUM, divisor = N, clocks = N, loads = N, bytes = N} with a "
+                      "divisor above 0");
     }
     const lilac_tile_attribute *least = lilac_tile_find(&function->attributes, LEAST);
     if (result->count > 0 && least != NULL && !read_least(&result->least, least, function)) {

@@ -152,7 +152,9 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
         return LILAC_MAPPED_CONDITION;
     }
     launch->parts =
-        lilac_launch_parts(&recipes->split, &kernel->capacity, launch->grid, launch->values);
+        lilac_launch_parts(&recipes->split, &kernel->capacity,
+                           kernel->one_block.function != NULL ? &kernel->one_block_capacity : NULL,
+                           launch->grid, launch->values);
     if (launch->parts == 1 &&
         !lilac_launch_maps_pay(&recipes->least, kernel->capacity.multiprocessors, launch->grid,
                                launch->values)) {

@@ -357,7 +357,7 @@ class Compile(CommandTest):
         self.assertNotIn("launch_split", report)
         report = json.loads(self.lilac(*words, "--launch-maps", "--split-sums").stdout)
         self.assertEqual(report["launch_split"],
-                         {"iterations": [[1, 5], [63]], "divisor": 64, "clocks": 356, "bytes": 16384})
+                         {"iterations": [[1, 5], [63]], "divisor": 64, "clocks": 128, "loads": 16384, "bytes": 16384})
         report = json.loads(self.lilac(*words).stdout)
         self.assertEqual(report["launch_maps"], [])
         self.assertNotIn("launch_conditions", report)

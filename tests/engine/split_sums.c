@@ -167,13 +167,27 @@ static void counted_parts(void **state) {
 static uint32_t parts_of(uint32_t programs, int64_t iterations, uint32_t blocks) {
     const lilac_launch_split split = {.divisor = 64,
                                       .iterations = {2, {{1, 1, {0}}, {63, 0, {0}}}},
-                                      .clocks = 700,
+                                      .clocks = 512,
+                                      .loads = 32768,
                                       .bytes = 65536};
     const lilac_launch_capacity capacity = {
         .multiprocessors = 132, .clusters = {blocks, blocks / 2, blocks / 4, blocks / 8}};
     const uint32_t grid[3] = {programs, 1, 1};
     const int64_t values[1] = {64 * iterations - 63};
-    return lilac_launch_parts(&split, &capacity, grid, values);
+    return lilac_launch_parts(&split, &capacity, NULL, grid, values);
+}
+
+/* Tiles of 128 × 64 × 64 of 16 bits. `alone`: there is a kernel for one block. */
+static uint32_t parts_of_tile(uint32_t programs, int64_t iterations, bool alone) {
+    static const lilac_launch_capacity two = {132, {264, 132, 64, 32}},
+                                       one = {132, {132, 66, 32, 16}};
+    const lilac_launch_split split = {.divisor = 1,
+                                      .iterations = {1, {{1, 1, {0}}}},
+                                      .clocks = 256,
+                                      .loads = 24576,
+                                      .bytes = 32768};
+    return lilac_launch_parts(&split, &two, alone ? &one : NULL, (uint32_t[3]){programs, 1, 1},
+                              &iterations);
 }
 
 static void chosen_parts(void **state) {
@@ -188,11 +202,20 @@ static void chosen_parts(void **state) {
     assert_int_equal(parts_of(1, 1 << 20, 0), 1);  /* the driver has not said how many fit */
     const lilac_launch_split none = {0};
     const lilac_launch_capacity capacity = {132, {132, 66, 33, 16}};
-    assert_int_equal(lilac_launch_parts(&none, &capacity, (uint32_t[3]){1, 1, 1}, NULL), 1);
+    assert_int_equal(lilac_launch_parts(&none, &capacity, NULL, (uint32_t[3]){1, 1, 1}, NULL), 1);
     const lilac_launch_split long_sum = {
         .divisor = 1, .iterations = {1, {{1000, 0, {0}}}}, .clocks = 700, .bytes = 65536};
-    assert_int_equal(lilac_launch_parts(&long_sum, &capacity, (uint32_t[3]){4, 4, 1}, NULL), 8);
-    assert_int_equal(lilac_launch_parts(&long_sum, &capacity, (uint32_t[3]){4, 2, 2}, NULL), 1);
+    static const uint32_t flat[3] = {4, 4, 1}, deep[3] = {4, 2, 2};
+    assert_int_equal(lilac_launch_parts(&long_sum, &capacity, NULL, flat, NULL), 8);
+    assert_int_equal(lilac_launch_parts(&long_sum, &capacity, NULL, deep, NULL), 1);
+    /* longer rings hide latency, and all multiprocessors together wait for the second-level cache */
+    assert_int_equal(parts_of_tile(66, 32, false), 2);
+    assert_int_equal(parts_of_tile(66, 32, true), 1);
+    assert_int_equal(parts_of_tile(33, 128, true), 2);
+    assert_int_equal(parts_of_tile(4, 16, false), 8);
+    assert_int_equal(parts_of_tile(4, 16, true), 1);
+    assert_int_equal(parts_of_tile(4, 256, true), 8);
+    assert_int_equal(parts_of_tile(200, 256, true), parts_of_tile(200, 256, false));
 }
 
 /* ---- mutations ------------------------------------------------------------------------------- */

@@ -286,7 +286,7 @@ def test_parameters(machine):
     assert row.mapped_launches == 1 and set(row.plain_launches.values()) == {0}
 
 
-SPLIT = {"iterations": [[1, 5], [63]], "divisor": 64, "clocks": 700, "bytes": 32768}
+SPLIT = {"iterations": [[1, 5], [63]], "divisor": 64, "clocks": 700, "loads": 24576, "bytes": 32768}
 
 
 def test_divided_sums(machine):

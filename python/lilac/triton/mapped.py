@@ -119,7 +119,7 @@ def launcher_of(plain: Any, signature: dict[Any, Any], mapped: dict[str, Any], c
     boxes = [(tensor_element(one["elem_type"]), one["swizzle"], tuple(one["block_size"][::-1]), one["l2_promotion"])
              for one in maps]
     split, least = mapped.get("launch_split"), mapped.get("launch_least")
-    divided = split and (split["iterations"], split["divisor"], split["clocks"], split["bytes"])
+    divided = split and (split["iterations"], split["divisor"], split["clocks"], split["loads"], split["bytes"])
     faster = least and (least["iterations"], least["divisor"], least["least"])
     one_block = mapped.get("one_block")
     return _core.MappedLauncher(plain, _load(mapped), one_block and _load(one_block), kinds_of(signature, mapped["parameters"]),

@@ -4,7 +4,7 @@
  *                         strides = [[array<i64: 2, 5, 4>]], pitch = 32 : i32}
  *
  *     lilac.launch_split = {iterations = [array<i64: 1, 5>, array<i64: 63>], divisor = 64 : i32,
- *                           clocks = 712 : i32, bytes = 65536 : i32}
+ *                           clocks = 512 : i32, loads = 32768 : i32, bytes = 65536 : i32}
  *     lilac.launch_least = {iterations = …, divisor = 64 : i32, least = 6 : i32}
  *
  * What a size is rounded up to is one of multiples = array<i64: 1, 32>, where not all are 1.
@@ -328,13 +328,14 @@ static void put_dictionary(lilac_tile_module *module, lilac_tile_function *funct
 
 void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *function,
                             const lilac_launch_iterations *iterations, uint32_t clocks,
-                            uint32_t bytes) {
-    lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 4);
+                            uint32_t loads, uint32_t bytes) {
+    lilac_tile_attribute *fields = lilac_arena_array(module->arena, lilac_tile_attribute, 5);
     fields[0] = sum_of(module, "iterations", &iterations->numerator);
     fields[1] = number_of(module, "divisor", iterations->divisor);
     fields[2] = number_of(module, "clocks", clocks);
-    fields[3] = number_of(module, "bytes", bytes);
-    put_dictionary(module, function, "lilac.launch_split", 4, fields);
+    fields[3] = number_of(module, "loads", loads);
+    fields[4] = number_of(module, "bytes", bytes);
+    put_dictionary(module, function, "lilac.launch_split", 5, fields);
 }
 
 void lilac_launch_least_put(lilac_tile_module *module, lilac_tile_function *function,

@@ -39,10 +39,11 @@ typedef struct lilac_launch_iterations {
 bool lilac_launch_iterations_of(lilac_launch_iterations *iterations, const lilac_tile_op *loop,
                                 int64_t step, lilac_arena *arena);
 /* Sets the attribute lilac.launch_split of a function, whose blocks may divide these iterations.
- * `clocks`: of an iteration, estimated; `bytes`: of the sums of a block. */
+ * `clocks`: of the products of an iteration, estimated; `loads`: bytes that it loads; `bytes`: of the sums
+ * of a block. */
 void lilac_launch_split_put(lilac_tile_module *module, lilac_tile_function *function,
                             const lilac_launch_iterations *iterations, uint32_t clocks,
-                            uint32_t bytes);
+                            uint32_t loads, uint32_t bytes);
 
 /* Sets the attribute lilac.launch_least of a function: launches of fewer iterations are faster without
  * maps where each program has a multiprocessor for itself. */
