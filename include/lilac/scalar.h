@@ -57,6 +57,9 @@ LILAC_API double lilac_scalar_decode(lilac_scalar scalar, uint64_t bits);
  * gives the canonical NaN (0x7FFF for f16 and bf16, 0x7FFFFFFF for f32, as NVIDIA GPUs produce). */
 LILAC_API uint64_t lilac_scalar_encode(lilac_scalar scalar, double value, lilac_rounding rounding,
                                        bool saturate);
+/* The same of an integer. */
+LILAC_API uint64_t lilac_scalar_encode_integer(lilac_scalar scalar, uint64_t magnitude,
+                                               bool negative, lilac_rounding rounding);
 /* a*b+c rounded once to nearest even; scalars f16, bf16, f32, f64. */
 LILAC_API uint64_t lilac_scalar_fma(lilac_scalar scalar, uint64_t a, uint64_t b, uint64_t c);
 /* Integers: the low bits as signed and unsigned. */

@@ -253,6 +253,37 @@ static double sum_error(double a, double b, double sum) {
     return (a - (sum - b_part)) + (b - b_part);
 }
 
+/* The upper 53 bits of a number that has more, and the next number where the others count. */
+static double upper_bits(uint64_t magnitude, bool negative, lilac_rounding rounding) {
+    int shift = 0;
+    while (magnitude >> shift >> 53 != 0) {
+        shift++;
+    }
+    const uint64_t upper = magnitude >> shift, lost = magnitude - (upper << shift);
+    const uint64_t half = shift > 0 ? UINT64_C(1) << (shift - 1) : 0;
+    const bool away = rounding == LILAC_ROUND_UP     ? !negative && lost != 0
+                      : rounding == LILAC_ROUND_DOWN ? negative && lost != 0
+                      : rounding == LILAC_ROUND_ZERO
+                          ? false
+                          : lost > half || (lost == half && lost != 0 && (upper & 1) != 0);
+    return ldexp((double)(upper + away), shift);
+}
+
+/* Odd rounding to 53 bits, then rounding to at most 51, is rounding once. */
+uint64_t lilac_scalar_encode_integer(lilac_scalar scalar, uint64_t magnitude, bool negative,
+                                     lilac_rounding rounding) {
+    double value;
+    if (scalar == LILAC_F64) {
+        value = upper_bits(magnitude, negative, rounding);
+    } else if (magnitude >> 53 != 0) {
+        const uint64_t sticky = (magnitude & 2047) != 0;
+        value = (double)(magnitude >> 11 | sticky) * 2048.0;
+    } else {
+        value = (double)magnitude;
+    }
+    return lilac_scalar_encode(scalar, negative ? -value : value, rounding, false);
+}
+
 uint64_t lilac_scalar_fma(lilac_scalar scalar, uint64_t a, uint64_t b, uint64_t c) {
     double x = lilac_scalar_decode(scalar, a), y = lilac_scalar_decode(scalar, b),
            z = lilac_scalar_decode(scalar, c);

@@ -178,6 +178,60 @@ static void integers_have_signs(void **state) {
     assert_false(lilac_scalar_read("f17", 3, &scalar));
 }
 
+/* An integer below 2^63 of which a double says the value. */
+static int64_t whole(double value) {
+    assert_true(value == floor(value) && fabs(value) < 0x1p63);
+    return (int64_t)value;
+}
+
+/* Down and up are the nearest floats on both sides, or the integer itself; zero is the smaller one, and even is
+ * the one that is nearer, or whose last bit is 0. */
+static void integers_round_to_the_neighbours(void **state) {
+    (void)state;
+    static const lilac_scalar floats[] = {LILAC_F32, LILAC_F64};
+    lilac_random random;
+    uint32_t between = 0;
+    lilac_random_seed(&random, 11);
+    for (uint32_t i = 0; i < scaled(20000); i++) {
+        const uint64_t magnitude =
+            lilac_random_next(&random) >> (2 + lilac_random_next(&random) % 61);
+        const bool negative = (lilac_random_next(&random) & 1) != 0;
+        const int64_t value = negative ? -(int64_t)magnitude : (int64_t)magnitude;
+        for (int f = 0; f < 2; f++) {
+            uint64_t bits[4];
+            int64_t rounded[4];
+            for (int r = 0; r < 4; r++) {
+                bits[r] =
+                    lilac_scalar_encode_integer(floats[f], magnitude, negative, (lilac_rounding)r);
+                rounded[r] = whole(lilac_scalar_decode(floats[f], bits[r]));
+            }
+            const int64_t down = rounded[LILAC_ROUND_DOWN], up = rounded[LILAC_ROUND_UP];
+            assert_true(down <= value && value <= up);
+            assert_int_equal(rounded[LILAC_ROUND_ZERO], negative ? up : down);
+            if (down == up) {
+                assert_int_equal(rounded[LILAC_ROUND_NEAREST_EVEN], value);
+                continue;
+            }
+            between++;
+            const int64_t one = (int64_t)bits[LILAC_ROUND_UP] - (int64_t)bits[LILAC_ROUND_DOWN];
+            assert_int_equal(one, negative ? -1 : 1); /* neighbours */
+            const bool nearer_up = up - value < value - down;
+            const bool tie = up - value == value - down;
+            const bool up_is_even = (bits[LILAC_ROUND_UP] & 1) == 0;
+            assert_int_equal(rounded[LILAC_ROUND_NEAREST_EVEN],
+                             nearer_up || (tie && up_is_even) ? up : down);
+        }
+    }
+    assert_true(between > 1000);
+    assert_int_equal(lilac_scalar_encode_integer(LILAC_F32, UINT64_MAX, false, LILAC_ROUND_ZERO),
+                     0x5F7FFFFF);
+    assert_int_equal(lilac_scalar_encode_integer(LILAC_F64, UINT64_MAX, false, LILAC_ROUND_DOWN),
+                     0x43EFFFFFFFFFFFFF);
+    assert_int_equal(lilac_scalar_encode_integer(LILAC_F64, UINT64_MAX, false, LILAC_ROUND_UP),
+                     0x43F0000000000000);
+    assert_int_equal(lilac_scalar_encode_integer(LILAC_F32, 0, false, LILAC_ROUND_UP), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_survives),
@@ -187,6 +241,7 @@ int main(void) {
         cmocka_unit_test(f32_agrees_with_the_machine),
         cmocka_unit_test(fma_rounds_once),
         cmocka_unit_test(integers_have_signs),
+        cmocka_unit_test(integers_round_to_the_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

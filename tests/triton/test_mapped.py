@@ -323,6 +323,20 @@ def test_one_block(machine, split):
     assert f"; that for one block of a multiprocessor has {row.one_block['num_warps']} warps, " in str(lilac.triton.report())
 
 
+def test_rings_for_one_block():
+    """As the compiler makes them, without the fixture: the kernel has longer rings and says of the other one that it has."""
+    with lilac.triton.enabled():
+        kernel = warm_up(num_stages=4)
+    made = mapped_of(kernel)
+    assert made["one_block"]["shared"] > 1.5 * made["shared"] and made["one_block"]["cubin"] != made["cubin"]
+    usual, alone = [lilac.compile(kernel.asm["ttir"], target="sm_90a", num_warps=4, num_stages=4, launch_maps=True,
+                                  one_block=one_block).metadata for one_block in (False, True)]
+    assert usual["launch_one_block"] is True and "launch_one_block" not in alone
+    assert (usual["shared"], alone["shared"]) == (made["shared"], made["one_block"]["shared"])
+    with lilac.triton.enabled():
+        assert "one_block" not in mapped_of(warm_up(num_warps=8, BN=256))  # its rings have all memory
+
+
 @pytest.mark.parametrize("change, words", [
     (refused, "not today [no]"),
     (broken, "ZeroDivisionError: one by zero"),

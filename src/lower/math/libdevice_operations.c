@@ -245,49 +245,10 @@ BUILD(to_integer) {
     return convert(k, (lilac_simt_opcode)row->code, result_type(row), a);
 }
 
-/* hi and what it lacks: rounded in a direction. */
-static value directed(math_builder *k, lilac_simt_type type, uint16_t rounding, value hi,
-                      value lack) {
-    value lacks = compare(k, LILAC_SIMT_UNE, lack, num(k, 0.0));
-    lacks = both(k, lacks, lilac_lower_not(k->l, is_nan(k, lack)));
-    value more = above(k, lack, 0.0);
-    value negative = below(k, hi, 0.0);
-    if (type == LILAC_SIMT_F32) { /* to odd first */
-        value bits_of = cast(k, LILAC_SIMT_I64, hi);
-        value even = compare(k, LILAC_SIMT_EQ, with(k, LILAC_SIMT_OP_AND, bits_of, 1),
-                             integer(k, LILAC_SIMT_I64, 0));
-        value odd = choose(k, both(k, lacks, even), next_to(k, hi, more), hi);
-        return lilac_lower_convert(k->l, odd, type, (lilac_rounding)rounding);
-    }
-    value moves;
-    if (rounding == LILAC_ROUND_DOWN) {
-        moves = lilac_lower_not(k->l, more);
-    } else if (rounding == LILAC_ROUND_UP) {
-        moves = more;
-    } else {
-        moves = op2(k, LILAC_SIMT_OP_XOR, more, lilac_lower_not(k->l, negative));
-    }
-    return choose(k, both(k, lacks, moves), next_to(k, hi, more), hi);
-}
-
-/* Integers as the exact sum of two doubles. */
 BUILD(from_integer) {
-    lilac_simt_type type = result_type(row);
-    bool is_signed = row->code == LILAC_SIMT_OP_S2F;
-    if (row->detail == LILAC_ROUND_NEAREST_EVEN) {
-        return convert(k, (lilac_simt_opcode)row->code, type, in[0]);
-    }
-    if (kind(k, in[0]) == LILAC_SIMT_I32) {
-        value exact = convert(k, (lilac_simt_opcode)row->code, LILAC_SIMT_F64, in[0]);
-        return lilac_lower_convert(k->l, exact, type, (lilac_rounding)row->detail);
-    }
-    value high = with(k, is_signed ? LILAC_SIMT_OP_SHR_S : LILAC_SIMT_OP_SHR_U, in[0], 32);
-    value low = with(k, LILAC_SIMT_OP_AND, in[0], 0xFFFFFFFF);
-    high = mul(k, convert(k, (lilac_simt_opcode)row->code, LILAC_SIMT_F64, high),
-               num(k, 4294967296.0));
-    pair all = lilac_lower_sum(k, high, convert(k, LILAC_SIMT_OP_U2F, LILAC_SIMT_F64, low));
-    value result = directed(k, type, row->detail, all.hi, all.lo);
-    return result;
+    const lilac_simt_type type = result_type(row);
+    const lilac_simt_instruction like = {.code = row->code, .detail = (uint8_t)row->detail};
+    return lilac_simt_build(k->b, &like, 1, in, 1, &type);
 }
 BUILD(narrow_float) {
     return lilac_lower_convert(k->l, in[0], LILAC_SIMT_F32, (lilac_rounding)row->detail);

@@ -154,20 +154,6 @@ static bool evaluate_float(const instruction *like, lilac_simt_type type, const 
     return true;
 }
 
-/* The nearest float of an integer, by way of a double that keeps a sticky last bit: odd rounding to
- * 53 bits, then rounding to at most 51, is rounding once; f64 is rounded by the host at once. */
-static uint64_t integer_to_float(lilac_simt_type type, uint64_t magnitude, bool negative) {
-    double value;
-    if (type != LILAC_SIMT_F64 && magnitude >> 53 != 0) {
-        uint64_t sticky = (magnitude & 2047) != 0;
-        value = (double)(magnitude >> 11 | sticky) * 2048.0;
-    } else {
-        value = (double)magnitude;
-    }
-    return lilac_scalar_encode(lilac_simt_scalar_of(type), negative ? -value : value,
-                               LILAC_ROUND_NEAREST_EVEN, false);
-}
-
 static uint64_t float_to_signed(double value, uint32_t width) {
     double limit = ldexp(1.0, (int)width - 1);
     if (isnan(value)) {
@@ -200,11 +186,13 @@ static bool convert(const instruction *like, lilac_simt_type from, const uint64_
     case LILAC_SIMT_OP_S2F: {
         int64_t value = lilac_simt_signed(from, bits[0]);
         uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
-        *result = integer_to_float(type, magnitude, value < 0);
+        *result = lilac_scalar_encode_integer(lilac_simt_scalar_of(type), magnitude, value < 0,
+                                              (lilac_rounding)like->detail);
         return true;
     }
     case LILAC_SIMT_OP_U2F:
-        *result = integer_to_float(type, bits[0], false);
+        *result = lilac_scalar_encode_integer(lilac_simt_scalar_of(type), bits[0], false,
+                                              (lilac_rounding)like->detail);
         return true;
     case LILAC_SIMT_OP_F2S:
         *result = float_to_signed(lilac_scalar_decode(lilac_simt_scalar_of(from), bits[0]), width);

@@ -55,6 +55,12 @@ static void check_rounding(verifier *v, const instruction *i) {
              "the result of %s with a directed rounding is %s; f32 and f64 are allowed",
              operation_name(i), type_name_of(v, i->result));
     }
+    if ((i->code == LILAC_SIMT_OP_S2F || i->code == LILAC_SIMT_OP_U2F) &&
+        lilac_simt_type_bits(type_of(v, i->operands[0])) < 32) {
+        fail(v, "simt-operand-type",
+             "the operand of %s with a directed rounding is %s; i32 and i64 are allowed",
+             operation_name(i), type_name_of(v, i->operands[0]));
+    }
     if (i->flags & (LILAC_SIMT_APPROXIMATE | LILAC_SIMT_SATURATE)) {
         fail(v, "simt-detail", "an approximate or saturated %s has no directed rounding",
              operation_name(i));

@@ -19,6 +19,11 @@ static const char *const float_suffix[LILAC_SIMT_TYPE_COUNT] = {[LILAC_SIMT_F16]
                                                                 [LILAC_SIMT_F32] = ".f32",
                                                                 [LILAC_SIMT_F64] = ".f64"};
 
+static const char *const rounding_modes[] = {[LILAC_ROUND_NEAREST_EVEN] = ".rn",
+                                             [LILAC_ROUND_ZERO] = ".rz",
+                                             [LILAC_ROUND_DOWN] = ".rm",
+                                             [LILAC_ROUND_UP] = ".rp"};
+
 static void cvt(lilac_ptx_emitter *e, const char *mode, const char *to, const char *from,
                 lilac_ptx_piece d, lilac_ptx_piece a) {
     lilac_ptx_begin(e, "cvt");
@@ -74,10 +79,6 @@ static lilac_ptx_piece integer_to_odd_f32(lilac_ptx_emitter *e, lilac_simt_type 
 }
 
 void lilac_ptx_float_convert(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
-    static const char *const modes[] = {[LILAC_ROUND_NEAREST_EVEN] = ".rn",
-                                        [LILAC_ROUND_ZERO] = ".rz",
-                                        [LILAC_ROUND_DOWN] = ".rm",
-                                        [LILAC_ROUND_UP] = ".rp"};
     lilac_simt_type from = type_of(e, i->operands[0]);
     lilac_simt_type to = type_of(e, i->result);
     if (!float_suffix[from] || !float_suffix[to] || i->detail > LILAC_ROUND_UP) {
@@ -88,7 +89,7 @@ void lilac_ptx_float_convert(lilac_ptx_emitter *e, const lilac_simt_instruction 
         lilac_ptx_rename(e, i->result, i->operands[0]);
         return;
     }
-    const char *mode = modes[i->detail];
+    const char *mode = rounding_modes[i->detail];
     lilac_ptx_piece a = lilac_ptx_register(e, i->operands[0]);
     if (from == LILAC_SIMT_F32) {
         a = lilac_ptx_flushed(e, i, a);
@@ -160,8 +161,8 @@ static void integer_to_float(lilac_ptx_emitter *e, const lilac_simt_instruction 
         from = LILAC_SIMT_I16;
     }
     if (to != LILAC_SIMT_BF16) {
-        cvt(e, ".rn", float_suffix[to], suffix_of(from, is_signed), lilac_ptx_define(e, i->result),
-            a);
+        cvt(e, rounding_modes[i->detail], float_suffix[to], suffix_of(from, is_signed),
+            lilac_ptx_define(e, i->result), a);
         return;
     }
     lilac_ptx_piece wide;
@@ -174,6 +175,25 @@ static void integer_to_float(lilac_ptx_emitter *e, const lilac_simt_instruction 
     lilac_ptx_line2(e, "cvt.rn.bf16.f32", lilac_ptx_define(e, i->result), wide);
 }
 
+/* What an f32 or f64 that is converted to 32 or 64 bits was before it was rounded to a whole number, and
+ * that rounding: one conversion does both. */
+static lilac_simt_value rounded_source(const lilac_ptx_emitter *e, const lilac_simt_instruction *i,
+                                       const char **mode) {
+    static const char *const modes[] = {[LILAC_SIMT_OP_FFLOOR - LILAC_SIMT_OP_FFLOOR] = ".rmi",
+                                        [LILAC_SIMT_OP_FCEIL - LILAC_SIMT_OP_FFLOOR] = ".rpi",
+                                        [LILAC_SIMT_OP_FTRUNC - LILAC_SIMT_OP_FFLOOR] = ".rzi",
+                                        [LILAC_SIMT_OP_FRINT - LILAC_SIMT_OP_FFLOOR] = ".rni"};
+    const lilac_simt_instruction *d = e->kernel->values[i->operands[0]].definition;
+    const lilac_simt_type from = type_of(e, i->operands[0]), to = type_of(e, i->result);
+    if (d == NULL || d->code < LILAC_SIMT_OP_FFLOOR || d->code > LILAC_SIMT_OP_FRINT ||
+        d->flags != 0 || (from != LILAC_SIMT_F32 && from != LILAC_SIMT_F64) ||
+        (to != LILAC_SIMT_I32 && to != LILAC_SIMT_I64)) {
+        return i->operands[0];
+    }
+    *mode = modes[d->code - LILAC_SIMT_OP_FFLOOR];
+    return d->operands[0];
+}
+
 /* Saturates and gives 0 for NaN. PTX saturates, but gives the extreme negative number (or half the
  * range) for a NaN when the source is f64 or the result has 64 bits. */
 static void float_to_integer(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
@@ -184,12 +204,14 @@ static void float_to_integer(lilac_ptx_emitter *e, const lilac_simt_instruction 
         refuse_conversion(e, i);
         return;
     }
+    const char *mode = ".rzi";
+    const lilac_simt_value source = rounded_source(e, i, &mode);
     lilac_ptx_piece a;
     if (from == LILAC_SIMT_BF16 || (to == LILAC_SIMT_I1 && from != LILAC_SIMT_F64)) {
         a = lilac_ptx_as_f32(e, i->operands[0]);
         from = LILAC_SIMT_F32;
     } else {
-        a = lilac_ptx_register(e, i->operands[0]);
+        a = lilac_ptx_register(e, source);
     }
     /* Towards zero a subnormal is 0 in any case, so ftz changes nothing. */
     if (to == LILAC_SIMT_I1) { /* signed: -1 or 0; unsigned: 0 or 1 */
@@ -209,7 +231,7 @@ static void float_to_integer(lilac_ptx_emitter *e, const lilac_simt_instruction 
     lilac_ptx_class class = lilac_ptx_class_of(whole);
     lilac_ptx_piece d = lilac_ptx_define(e, i->result);
     lilac_ptx_piece number = byte || repair ? lilac_ptx_temporary(e, class) : d;
-    cvt(e, ".rzi", suffix_of(whole, is_signed), float_suffix[from], number, a);
+    cvt(e, mode, suffix_of(whole, is_signed), float_suffix[from], number, a);
     if (repair) {
         static const char *const selects[LILAC_PTX_CLASS_COUNT] = {[LILAC_PTX_BITS16] = "selp.b16",
                                                                    [LILAC_PTX_BITS32] = "selp.b32",

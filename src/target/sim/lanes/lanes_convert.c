@@ -98,6 +98,27 @@ FROM_INTEGER(i16, lane_u16)
 FROM_INTEGER(i32, lane_u32)
 FROM_INTEGER(i64, lane_u64)
 
+/* immediate = signed | to << 8 | rounding << 16; of i32 and i64, to f32 and f64 */
+#define DIRECTED(type, entry)                                                                      \
+    static void directed_##type PARAMETERS {                                                       \
+        const entry *p = x;                                                                        \
+        const lilac_scalar to = (lilac_scalar)(immediate >> 8 & 0xFF);                             \
+        (void)y, (void)z;                                                                          \
+        for (uint32_t i = 0; i < n; i++) {                                                         \
+            const bool negative = (immediate & 1) != 0 && SIGNED_##type(p[i]) < 0;                 \
+            const uint64_t magnitude = negative ? MAGNITUDE(SIGNED_##type(p[i])) : p[i];           \
+            const uint64_t bits = lilac_scalar_encode_integer(to, magnitude, negative,             \
+                                                              (lilac_rounding)(immediate >> 16));  \
+            if (to == LILAC_F32) {                                                                 \
+                ((lane_u32 *)out)[i] = (uint32_t)bits;                                             \
+            } else {                                                                               \
+                ((lane_u64 *)out)[i] = bits;                                                       \
+            }                                                                                      \
+        }                                                                                          \
+    }
+DIRECTED(i32, lane_u32)
+DIRECTED(i64, lane_u64)
+
 /* ---- float to integer ---- */
 
 /* Chopped and held between the ends of a signed integer of `bits` bits. */
@@ -219,6 +240,12 @@ lane_loop *lilac_sim_convert_loop(const lilac_simt_instruction *instruction, lil
     case LILAC_SIMT_OP_U2F:
         if (!is_integer(from) || !is_float(to)) {
             return NULL;
+        }
+        if (instruction->detail != LILAC_ROUND_NEAREST_EVEN) {
+            *immediate = (uint64_t)(instruction->code == LILAC_SIMT_OP_S2F) |
+                         (uint64_t)scalars[to - LILAC_SIMT_F16] << 8 |
+                         (uint64_t)instruction->detail << 16;
+            return from == LILAC_SIMT_I32 ? directed_i32 : directed_i64;
         }
         return (instruction->code == LILAC_SIMT_OP_S2F
                     ? signed_to_float
