@@ -187,16 +187,16 @@ lilac_launch_conditions_check(lilac_context *context, const lilac_launch_conditi
                               const uint32_t grid[3], const int64_t *values,
                               const char *const *names);
 /* How many blocks a launch starts for each program: the number with which it takes least time by a
- * model (choose_parts.c); 1, 2, 4 or 8. `alone`: what the device has for the kernel that is compiled
+ * model (choose_parts.c); 1, 2, 4 or 8. `one_block`: what the device has for the kernel that is compiled
  * with target.one_block, or NULL; launches whose blocks have a multiprocessor each are of that one. */
 LILAC_API uint32_t lilac_launch_parts(const lilac_launch_split *split,
                                       const lilac_launch_capacity *capacity,
-                                      const lilac_launch_capacity *alone, const uint32_t grid[3],
-                                      const int64_t *values);
-/* Has each block of a launch, with `parts` blocks for each program, a multiprocessor for itself?
+                                      const lilac_launch_capacity *one_block,
+                                      const uint32_t grid[3], const int64_t *values);
+/* Is there a multiprocessor for each block of a launch with `parts` blocks for each program?
  * `capacity`: for a kernel compiled with target.one_block. */
-LILAC_API bool lilac_launch_is_apart(const lilac_launch_capacity *capacity, const uint32_t grid[3],
-                                     uint32_t parts);
+LILAC_API bool lilac_launch_one_block_fits(const lilac_launch_capacity *capacity,
+                                           const uint32_t grid[3], uint32_t parts);
 /* Is a launch with one block for each program faster with maps than without? */
 LILAC_API bool lilac_launch_maps_pay(const lilac_launch_least *least, uint32_t multiprocessors,
                                      const uint32_t grid[3], const int64_t *values);

@@ -162,7 +162,7 @@ lilac_mapped_outcome lilac_mapped_prepare(lilac_mapped_kernel *kernel,
     }
     launch->one_block =
         kernel->one_block.function != NULL &&
-        lilac_launch_is_apart(&kernel->one_block_capacity, launch->grid, launch->parts);
+        lilac_launch_one_block_fits(&kernel->one_block_capacity, launch->grid, launch->parts);
     for (uint32_t i = 0; i < recipes->count; i++) {
         if (!lilac_launch_map_make(NULL, &kernel->maps[i], &recipes->maps[i], launch->values, "") ||
             (launch->parts == 1 && !lilac_launch_map_pays(&recipes->maps[i], &kernel->maps[i]))) {

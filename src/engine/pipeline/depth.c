@@ -561,16 +561,16 @@ static void add_second_iteration(pipeline *p, const demand *d, uint64_t slot_byt
 
 /* The largest distance of at most this one that fits, and more of tensor copies; 0: none. */
 static uint32_t search(pipeline *p, const demand *d, uint64_t slot_bytes, uint64_t distance) {
-    p->longer_alone = false;
+    p->longer_with_one_block = false;
     while (distance > 0 && !choose(p, d, slot_bytes, (uint32_t)distance)) {
         distance--;
     }
     if (distance > 0 && p->in_flight && !p->multicasts &&
         (p->box_count == p->load_count || d->persistent)) {
-        pipeline alone = *p;
-        deepen(&alone, d, slot_bytes, true);
+        pipeline other = *p;
+        deepen(&other, d, slot_bytes, true);
         deepen(p, d, slot_bytes, p->target->one_block);
-        p->longer_alone = alone.distance > p->distance;
+        p->longer_with_one_block = other.distance > p->distance;
     } else if (distance > 0 && !p->in_flight && !p->delays && p->box_count > 0 && d->clocks > 0) {
         add_second_iteration(p, d, slot_bytes);
     }
@@ -638,7 +638,7 @@ bool lilac_pipeline_choose_depth(pipeline *p, uint32_t stages) {
     if (requested) {
         return lilac_pipeline_request_depth(p, &asked, slot_bytes, ring_bytes(&d), shares);
     }
-    if (found && p->longer_alone && p->target->launch_maps) {
+    if (found && p->longer_with_one_block && p->target->launch_maps) {
         mark_one_block(p);
     }
     return found;

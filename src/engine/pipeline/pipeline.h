@@ -74,9 +74,9 @@ typedef struct pipeline {
     bool can_be_late;       /* some loads can be copied late, all that delayed products read */
     bool late;              /* they are: no buffer is kept for the delayed products */
 
-    uint32_t distance; /* iterations between a copy and its use */
-    uint32_t buffers;  /* of each ring */
-    bool longer_alone; /* a block that has a multiprocessor for itself could have longer rings */
+    uint32_t distance;          /* iterations between a copy and its use */
+    uint32_t buffers;           /* of each ring */
+    bool longer_with_one_block; /* the rings, if no multiprocessor got two blocks of a launch */
     bool
         copies_ordered; /* the barrier in front of the first product orders them behind all reads of the
                             buffers that they fill */

@@ -93,7 +93,8 @@ explain_kernel explain_choose_kernel(lilac_explanation *e) {
             e->maps[recipes.maps[i].parameter] = map;
         }
     }
-    return !good                                                            ? EXPLAIN_PLAIN
-           : recipes.one_block && lilac_launch_is_apart(&capacity, grid, 1) ? EXPLAIN_ONE_BLOCK
-                                                                            : EXPLAIN_THIS;
+    return !good ? EXPLAIN_PLAIN
+           : recipes.one_block && lilac_launch_one_block_fits(&capacity, grid, 1)
+               ? EXPLAIN_ONE_BLOCK
+               : EXPLAIN_THIS;
 }

@@ -35,23 +35,24 @@ static uint64_t most(uint64_t a, uint64_t b) {
 
 /* Clusters of 2^choice blocks that have multiprocessors of their own: the driver counts those that
  * are resident, several blocks to a multiprocessor. */
-static uint64_t apart(const lilac_launch_capacity *capacity, uint32_t choice) {
+static uint64_t exclusive_clusters(const lilac_launch_capacity *capacity, uint32_t choice) {
     const uint32_t resident = capacity->clusters[0] / capacity->multiprocessors;
     return capacity->clusters[choice] / (resident > 1 ? resident : 1);
 }
 
 typedef struct launch {
     const lilac_launch_split *split;
-    const lilac_launch_capacity *capacity, *alone;
+    const lilac_launch_capacity *capacity, *one_block;
     uint64_t programs, iterations;
 } launch;
 
 static uint64_t clocks_of(const launch *l, uint32_t choice) {
     const uint64_t products = most(l->split->clocks, LEAST), loads = l->split->loads;
-    if (l->alone != NULL && l->programs <= apart(l->alone, choice)) {
+    if (l->one_block != NULL && l->programs <= exclusive_clusters(l->one_block, choice)) {
         return most(products, (loads * l->programs << choice) / ALL_LOADS);
     }
-    return most(products, loads / SHARE) * up(l->programs, most(apart(l->capacity, choice), 1));
+    return most(products, loads / SHARE) *
+           up(l->programs, most(exclusive_clusters(l->capacity, choice), 1));
 }
 
 static uint64_t time_of(const launch *l, uint32_t choice) {
@@ -62,14 +63,14 @@ static uint64_t time_of(const launch *l, uint32_t choice) {
 }
 
 uint32_t lilac_launch_parts(const lilac_launch_split *split, const lilac_launch_capacity *capacity,
-                            const lilac_launch_capacity *alone, const uint32_t grid[3],
+                            const lilac_launch_capacity *one_block, const uint32_t grid[3],
                             const int64_t *values) {
     int64_t sum = 0;
     if (split->divisor == 0 || grid[2] != 1 || capacity->multiprocessors == 0 ||
         !lilac_launch_sum_evaluate(&sum, &split->iterations, values) || sum <= 0) {
         return 1;
     }
-    const launch l = {split, capacity, alone, (uint64_t)grid[0] * grid[1],
+    const launch l = {split, capacity, one_block, (uint64_t)grid[0] * grid[1],
                       (uint64_t)sum / split->divisor};
     if (l.iterations > LILAC_LAUNCH_MOST || l.programs > capacity->clusters[0]) {
         return 1;
@@ -87,8 +88,8 @@ uint32_t lilac_launch_parts(const lilac_launch_split *split, const lilac_launch_
     return 1U << best;
 }
 
-bool lilac_launch_is_apart(const lilac_launch_capacity *capacity, const uint32_t grid[3],
-                           uint32_t parts) {
+bool lilac_launch_one_block_fits(const lilac_launch_capacity *capacity, const uint32_t grid[3],
+                                 uint32_t parts) {
     uint64_t programs = 1;
     uint32_t choice = 0;
     for (uint32_t d = 0; d < 3 && programs <= capacity->multiprocessors; d++) {
@@ -98,5 +99,5 @@ bool lilac_launch_is_apart(const lilac_launch_capacity *capacity, const uint32_t
         choice++;
     }
     return programs <= capacity->multiprocessors &&
-           (choice == 0 || programs <= apart(capacity, choice));
+           (choice == 0 || programs <= exclusive_clusters(capacity, choice));
 }
