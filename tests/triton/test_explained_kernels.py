@@ -59,6 +59,25 @@ def test_the_kernel_that_the_launcher_starts(pitch, mapped):
     assert facts["launch_maps"] == mapped
 
 
+@pytest.mark.parametrize("programs, alone", [(132, True), (133, False)])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_the_kernel_for_one_block(programs, alone, loaded):
+    with lilac.triton.enabled():
+        kernel = product.warmup(Pointer("fp16"), Pointer("fp16"), Pointer("fp32"), 128 * programs, 64, 1024, 1024, BM=128,
+                                BN=64, BK=64, grid=(programs,), num_stages=4)
+    made = kernel.metadata.lilac.get("mapped")
+    if made is None:
+        pytest.skip("no kernel with tensor maps was assembled")
+    kernel.n_regs = 32 if loaded else None  # of the plain kernel
+    arguments = {"m": 128 * programs, "n": 64, "k": 1024, "pitch": 1024}
+    facts = lilac.triton.explain(kernel, grid=programs, arguments=arguments).json
+    chosen = made["one_block"] if alone else made
+    assert facts["launch_maps"] and facts["one_block"] == alone
+    assert facts["budget"]["shared_bytes"] == chosen["shared"]
+    assert facts["budget"]["registers_estimated"] == (not loaded)
+    assert not loaded or facts["budget"]["registers"] == chosen["registers"]
+
+
 @pytest.mark.parametrize("asked, columns, warps", [(4, 256, 8), (8, 64, 4), (4, 64, 4)])
 def test_warps_that_the_compiler_chooses(asked, columns, warps):
     def compiled(**options):
