@@ -4,40 +4,22 @@
 
 The tutorial is a file of Triton's repository (python/tutorials); FlexAttention comes with PyTorch. Each compiler has its own process,
 and the processes alternate, `--rounds` times. Results and gradients are compared with those of PyTorch's attention. Times are medians in
-microseconds; before each launch 256 MiB are written sixteen times, which takes longer than the host takes for the launch. A backward pass has the launches of its preprocessing. The tutorial's
-kernels are autotuned among four configurations.
+microseconds; before each launch 256 MiB are written sixteen times, which takes longer than the host takes for the launch. A
+backward pass has the launches of its preprocessing. The tutorial's kernels are autotuned among four configurations.
 """
 
-import argparse
 import importlib.util
 import json
-import os
 import pathlib
-import statistics
-import subprocess
 import sys
 import tempfile
 
+from two_compilers import COMPILERS, clock, enable, parser_of, run
+
 SHAPE = (4, 16, 4096)  # batch, heads, length
 TOLERANCE = 2e-2       # f16 and bf16: of results, and of gradients, sums of 4096 terms, over the largest one
-WRITES = 16             # of 256 MiB before a launch: 1.2 ms, and the host takes 0.1 to 0.6 ms for a launch
 CONFIGURATIONS = ((128, 64, 4), (128, 64, 8), (128, 128, 8), (64, 64, 4))  # rows, columns, warps
 TUTORIAL_END = "\nTORCH_HAS_FP8"  # what follows draws its plots
-
-
-def clock(torch, function, launches):
-    flushed = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    times = []
-    for _ in range(launches + 5):
-        for _ in range(WRITES):
-            flushed.zero_()
-        begin.record()
-        function()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3)
-    return statistics.median(times[5:])
 
 
 def load_tutorial(path):
@@ -116,10 +98,7 @@ def flex_cases(torch, launches):
 def measure(options):
     import torch
 
-    if options.compiler == "lilac":
-        import lilac.triton
-
-        lilac.triton.enable()
+    enable(options.compiler)
     found = list(flex_cases(torch, options.launches))
     found += tutorial_cases(torch, options.tutorial, options.launches) if options.tutorial else []
     wrong = [case["name"] for case in found if case["error"] > TOLERANCE]
@@ -128,25 +107,15 @@ def measure(options):
     print(json.dumps(found))
 
 
-def run(options, compiler):
-    command = [sys.executable, __file__, "--compiler", compiler, "--launches", str(options.launches)]
-    command += ["--tutorial", options.tutorial] if options.tutorial else []
-    caches = {name: os.path.join(options.caches, compiler, name) for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")}
-    made = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **caches})
-    if made.returncode != 0:
-        sys.exit(made.stderr)
-    return json.loads(made.stdout.splitlines()[-1])
-
-
 def compare(options):
-    rounds = []
-    with tempfile.TemporaryDirectory() as options.caches:
+    rounds, words = [], ["--launches", str(options.launches), *(["--tutorial", options.tutorial] if options.tutorial else [])]
+    with tempfile.TemporaryDirectory() as caches:
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-            rounds.append({compiler: run(options, compiler) for compiler in ("triton", "lilac")})
+            rounds.append({compiler: run(__file__, compiler, caches, *words) for compiler in COMPILERS})
     rows = []
     for position, first in enumerate(rounds[0]["lilac"]):
-        times = {compiler: [one[compiler][position]["us"] for one in rounds] for compiler in ("lilac", "triton")}
+        times = {compiler: [one[compiler][position]["us"] for one in rounds] for compiler in COMPILERS}
         least = {compiler: min(values) for compiler, values in times.items()}
         library = [one["lilac"][position]["pytorch_us"] for one in rounds]
         rows.append({"name": first["name"], **{f"{compiler}_us": values for compiler, values in times.items()},
@@ -158,12 +127,9 @@ def compare(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--tutorial", help="06-fused-attention.py of Triton's tutorials; without it FlexAttention alone")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--launches", type=int, default=40)
-    parser.add_argument("--json")
-    parser.add_argument("--compiler", choices=("lilac", "triton"), help="measure under this compiler alone, and print JSON")
     options = parser.parse_args()
     measure(options) if options.compiler else compare(options)
 

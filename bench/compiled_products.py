@@ -3,18 +3,15 @@
     python bench/compiled_products.py --json times.json      on a GPU of sm_90, with PyTorch
 
 Each compiler has its own process and caches, and chooses among Inductor's configurations by its own times. Times are medians in
-microseconds with 256 MiB written before each launch.
+microseconds; before each launch 256 MiB are written sixteen times, which takes longer than the host takes for the launch.
 """
 
-import argparse
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
-from attention_programs import clock
+from two_compilers import COMPILERS, clock, enable, parser_of, run
 
 SHAPES = ((4096, 4096, 4096), (8192, 2048, 1024), (512, 4096, 4096))  # m, n, k; bf16
 TOLERANCE = 1e-2  # of the largest element
@@ -24,10 +21,7 @@ def measure(options):
     import torch
     import torch._inductor.config as config
 
-    if options.compiler == "lilac":
-        import lilac.triton
-
-        lilac.triton.enable()
+    enable(options.compiler)
     config.max_autotune_gemm_backends = "TRITON"
     found = []
     for m, n, k in SHAPES:
@@ -44,16 +38,10 @@ def measure(options):
 
 
 def compare(options):
-    made = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for compiler in ("triton", "lilac"):
-            caches = {name: os.path.join(folder, compiler, name) for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")}
-            command = [sys.executable, __file__, "--compiler", compiler, "--launches", str(options.launches)]
-            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **caches})
-            if done.returncode != 0:
-                sys.exit(done.stderr)
-            made[compiler] = json.loads(done.stdout.splitlines()[-1])
-    rows = [{"name": mine["name"], "lilac_us": mine["us"], "triton_us": other["us"], "cublas_us": min(mine["cublas_us"], other["cublas_us"])}
+    with tempfile.TemporaryDirectory() as caches:
+        made = {compiler: run(__file__, compiler, caches, "--launches", str(options.launches)) for compiler in COMPILERS}
+    rows = [{"name": mine["name"], "lilac_us": mine["us"], "triton_us": other["us"],
+             "cublas_us": min(mine["cublas_us"], other["cublas_us"])}
             for mine, other in zip(made["lilac"], made["triton"])]
     for row in rows:
         print("{name:24} {lilac_us:8.1f} {triton_us:8.1f} us".format(**row)
@@ -63,11 +51,7 @@ def compare(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--launches", type=int, default=40)
-    parser.add_argument("--json")
-    parser.add_argument("--compiler", choices=("lilac", "triton"), help="measure under this compiler alone, and print JSON")
-    options = parser.parse_args()
+    options = parser_of(__doc__).parse_args()
     measure(options) if options.compiler else compare(options)
 
 

@@ -5,8 +5,8 @@
 
 The kernel is that of lilac.bench's products, with tiles that people use; the launcher may divide the sums. `lilac` is with kernels
 for one block of a multiprocessor (target.one_block, src/engine/pipeline/depth.c), `usual` the same without them, `triton`
-Triton 3.6. Times are the smaller of two medians in microseconds, with the second-level cache flushed before each launch; the results of `lilac` are compared with
-those of `usual`, bit by bit. It needs the package lilac, Triton and PyTorch.
+Triton 3.6. Times are the smaller of two medians in microseconds, with the second-level cache flushed before each launch; the
+results of `lilac` are compared with those of `usual`, bit by bit. It needs the package lilac, Triton and PyTorch.
 """
 
 import argparse
@@ -94,7 +94,8 @@ def mean(ratios):
 
 def table(rows):
     """By kernel, and by the best tile of each size."""
-    lines = ["| type | kernels with other rings: usual / lilac | all kernels: Triton / lilac | sizes, best tiles: usual / lilac | Triton / lilac |",
+    lines = ["| type | kernels with other rings: usual / lilac | all kernels: Triton / lilac | sizes, best tiles: usual / lilac "
+             "| Triton / lilac |",
              "|---|---:|---:|---:|---:|"]
     for kind in dict.fromkeys(row["kind"] for row in rows):
         own = [row for row in rows if row["kind"] == kind]
@@ -126,7 +127,8 @@ def main():
             different += not same
             rows.append(row)
             print(f"{kind} {layout} {'x'.join(map(str, row['size'])):15} {'x'.join(map(str, row['tile'])):12} {row['warps']} warps "
-                  f"{row['lilac']:8.1f} {row['usual']:8.1f} {row['triton']:8.1f} us {'' if same else 'OTHER RESULT'}", file=sys.stderr, flush=True)
+                  f"{row['lilac']:8.1f} {row['usual']:8.1f} {row['triton']:8.1f} us {'' if same else 'OTHER RESULT'}",
+                  file=sys.stderr, flush=True)
     print(table(rows))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

@@ -236,8 +236,11 @@ static bool read_maps(lilac_launch_maps *result, lilac_arena *arena,
         return refuse(function, LEAST,
                       "{iterations = SUM, divisor = N, least = N} with a divisor above 0");
     }
-    result->one_block =
-        result->count > 0 && lilac_tile_find(&function->attributes, ONE_BLOCK) != NULL;
+    const lilac_tile_attribute *one_block = lilac_tile_find(&function->attributes, ONE_BLOCK);
+    if (result->count > 0 && one_block != NULL && one_block->kind != LILAC_TILE_ATTR_UNIT) {
+        return refuse(function, ONE_BLOCK, "a unit attribute");
+    }
+    result->one_block = result->count > 0 && one_block != NULL;
     return true;
 }
 

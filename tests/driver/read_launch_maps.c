@@ -36,10 +36,17 @@ static void recipes(void **state) {
                     " {lilac.launch_map = {base = 0 : i32, offset = [array<i64: 8, 1>], " SIZES
                     ", " STRIDES "}}",
                     LIMITS ", lilac.launch_least = {iterations = [array<i64: 1, 2>], divisor = 64 "
-                           ": i32, least = 6 : i32}");
+                           ": i32, least = 6 : i32}, lilac.launch_split = {iterations = "
+                           "[array<i64: 1, 2>], divisor = 64 : i32, clocks = 512 : i32, loads = "
+                           "32768 : i32, bytes = 65536 : i32}, lilac.launch_one_block");
     lilac_launch_maps maps;
     assert_true(lilac_launch_maps_get(&maps, lilac_context_arena(context), module->functions));
     assert_int_equal(maps.count, 1);
+    assert_true(maps.one_block);
+    assert_int_equal(maps.split.divisor, 64);
+    assert_int_equal(maps.split.clocks, 512);
+    assert_int_equal(maps.split.loads, 32768);
+    assert_int_equal(maps.split.bytes, 65536);
     const lilac_launch_map *map = maps.maps;
     assert_int_equal(map->parameter, 3);
     assert_int_equal(map->base, 0);
@@ -135,6 +142,11 @@ static void malformed(void **state) {
          LIMITS ", lilac.launch_least = {iterations = [], divisor = 1 : i32}"},
         {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}",
          LIMITS ", lilac.launch_least = 6 : i32"},
+        {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}",
+         LIMITS ", lilac.launch_one_block = false"},
+        {"{base = 0 : i32, offset = [], " SIZES ", " STRIDES "}", LIMITS
+         ", lilac.launch_split = {iterations = [array<i64: 1, 1>], divisor = 1 : i32, clocks "
+         "= 1 : i32, bytes = 1 : i32}"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

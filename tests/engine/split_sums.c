@@ -211,6 +211,7 @@ static void chosen_parts(void **state) {
     /* longer rings hide latency, and all multiprocessors together wait for the second-level cache */
     assert_int_equal(parts_of_tile(66, 32, false), 2);
     assert_int_equal(parts_of_tile(66, 32, true), 1);
+    assert_int_equal(parts_of_tile(66, 64, true), 1);
     assert_int_equal(parts_of_tile(33, 128, true), 2);
     assert_int_equal(parts_of_tile(4, 16, false), 8);
     assert_int_equal(parts_of_tile(4, 16, true), 1);

@@ -969,6 +969,54 @@ static void chosen_instructions(void **state) {
     }
 }
 
+/* Conversions of integers round in every direction, and a rounding in front of a conversion to a 32- or 64-bit integer
+ * is part of it, but not where it flushes subnormal numbers or the number has 16 bits. */
+static void conversions_round(void **state) {
+    (void)state;
+    static const struct {
+        const char *lines, *expected, *other; /* other: must be absent */
+    } rows[] = {
+        {"%i = param 1 : i32\n%r = s2f %i : f32 {round = zero}\n", "cvt.rz.f32.s32", "cvt.rn"},
+        {"%i = param 1 : i32\n%r = u2f %i : f64 {round = up}\n", "cvt.rp.f64.u32", "cvt.rn"},
+        {"%i = param 2 : i64\n%r = s2f %i : f32 {round = down}\n", "cvt.rm.f32.s64", "cvt.rn"},
+        {"%i = param 2 : i64\n%r = u2f %i : f32\n", "cvt.rn.f32.u64", "cvt.rz"},
+        {"%x = param 3 : f32\n%y = ffloor %x : f32\n%r = f2s %y : i32\n", "cvt.rmi.s32.f32",
+         "cvt.rzi"},
+        {"%x = param 3 : f32\n%y = fceil %x : f32\n%r = f2u %y : i64\n", "cvt.rpi.u64.f32",
+         "cvt.rzi"},
+        {"%x = param 4 : f64\n%y = frint %x : f64\n%r = f2s %y : i64\n", "cvt.rni.s64.f64",
+         "cvt.rzi"},
+        {"%x = param 4 : f64\n%y = ftrunc %x : f64\n%r = f2s %y : i32\n", "cvt.rzi.s32.f64",
+         "cvt.rni"},
+        {"%x = param 3 : f32\n%y = ffloor %x : f32 {ftz}\n%r = f2s %y : i32\n", "cvt.rzi.s32.f32",
+         "cvt.rmi.s32"},
+        {"%x = param 3 : f32\n%y = ffloor %x : f32\n%r = f2s %y : i16\n", "cvt.rzi.s16.f32",
+         "cvt.rmi.s16"},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        lilac_text source = {0}, text;
+        lilac_text_printf(&source,
+                          "simt.module target \"sm_90a\" {\nkernel @k(%%p: i64 ptr, %%a: i32, %%b: "
+                          "i64, %%c: f32, %%d: f64) warps 1 ctas 1 shared 0 {\n%sreturn\n}\n}\n",
+                          rows[k].lines);
+        lilac_context *context = lilac_context_create();
+        lilac_simt_module *module = lilac_simt_read(
+            context, lilac_source_add(context, "k.simt", lilac_text_get(&source), source.length));
+        if (module == NULL) {
+            fail_with_diagnostics(context, lilac_text_get(&source));
+        }
+        assert_true(write_text(&text, module, false, false));
+        if (strstr(lilac_text_get(&text), rows[k].expected) == NULL ||
+            strstr(lilac_text_get(&text), rows[k].other) != NULL) {
+            fail_msg("%s: %s", rows[k].expected, lilac_text_get(&text));
+        }
+        lilac_text_clear(&text);
+        lilac_text_clear(&source);
+        lilac_simt_module_destroy(module);
+        lilac_context_destroy(context);
+    }
+}
+
 /* Every operation that has a rounding, in every rounding, of f32 and f64. */
 static void directed_roundings(void **state) {
     (void)state;
@@ -1115,6 +1163,7 @@ int main(void) {
         cmocka_unit_test(control),
         cmocka_unit_test(parallel_copies),
         cmocka_unit_test(chosen_instructions),
+        cmocka_unit_test(conversions_round),
         cmocka_unit_test(directed_roundings),
         cmocka_unit_test(sums_kept_apart),
         cmocka_unit_test(refusals),

@@ -211,6 +211,34 @@ static void fma_is_rounded_once(void **state) {
     close_kernel(&f);
 }
 
+/* 2^24 + 1 and its negative number lie between two numbers of f32. */
+static void integers_fold_in_their_rounding(void **state) {
+    (void)state;
+    static const struct {
+        lilac_rounding rounding;
+        uint64_t positive, negative;
+    } rows[] = {{LILAC_ROUND_NEAREST_EVEN, 0x4B800000, 0xCB800000},
+                {LILAC_ROUND_ZERO, 0x4B800000, 0xCB800000},
+                {LILAC_ROUND_DOWN, 0x4B800000, 0xCB800001},
+                {LILAC_ROUND_UP, 0x4B800001, 0xCB800000}};
+    static const lilac_simt_type type = F32;
+    fixture f;
+    open_kernel(&f);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        for (int negative = 0; negative < 2; negative++) {
+            const int32_t number = negative ? -16777217 : 16777217;
+            const lilac_simt_instruction like = {.code = LILAC_SIMT_OP_S2F,
+                                                 .detail = (uint8_t)rows[k].rounding};
+            const value a = lilac_simt_constant(f.b, I32, (uint32_t)number);
+            const value r = lilac_simt_build(f.b, &like, 1, &a, 1, &type);
+            uint64_t bits;
+            assert_true(lilac_simt_is_constant(f.kernel, r, &bits));
+            assert_int_equal(bits, negative ? rows[k].negative : rows[k].positive);
+        }
+    }
+    close_kernel(&f);
+}
+
 /* ---- sharing ---------------------------------------------------------------------------- */
 
 static void equal_operations_are_shared(void **state) {
@@ -533,6 +561,8 @@ static const struct refusal {
     {"simt-detail", "%a = const 1.0 : f32\n%b = fadd %a, %a : f32 {detail = 7}\n"},
     {"simt-detail", "%a = const 1.0 : f32\n%b = fdiv %a, %a : f32 {approximate, round = up}\n"},
     {"simt-operand-type", "%a = const 1.0 : f16\n%b = fmul %a, %a : f16 {round = up}\n"},
+    {"simt-operand-type", "%a = const 1 : i16\n%b = s2f %a : f32 {round = up}\n"},
+    {"simt-operand-type", "%a = const 1 : i32\n%b = u2f %a : f16 {round = down}\n"},
     {"simt-detail", "%a = const 1 : i16\n%b = f8_unpack %a : f16x2 {scalar = f16}\n"},
     {"simt-carried-type", "%a = const 1 : i32\n%x = const 1.0 : f32\n"
                           "%r = loop %i = %a to %a step %a (%c = %x) : f32 {\nyield %i\n}\n"},
@@ -720,6 +750,7 @@ int main(void) {
         cmocka_unit_test(constants_fold),
         cmocka_unit_test(some_constants_do_not_fold),
         cmocka_unit_test(fma_is_rounded_once),
+        cmocka_unit_test(integers_fold_in_their_rounding),
         cmocka_unit_test(equal_operations_are_shared),
         cmocka_unit_test(sharing_keeps_to_scopes),
         cmocka_unit_test(promises_are_weakened),

@@ -350,6 +350,8 @@ def test_kernel_for_one_block_fails(machine, change, words):
     assert mapped_of(machine.kernel)["one_block_refused"] == words
     row, = lilac.triton.report().rows
     assert row.mapped_launches == 1 and row.one_block_launches == 0 and row.one_block == {}
+    assert row.one_block_refused == words
+    assert f"; none for one block of a multiprocessor: {words}" in str(lilac.triton.report())
 
 
 def test_divided_sums_switched_off(compiler, monkeypatch):

@@ -60,6 +60,8 @@ class Row:
     """`registers`, `spills`, `shared`, `num_warps` of the kernel with maps; the row's own are of the plain kernel."""
     one_block: dict[str, Optional[int]] = field(default_factory=dict)
     """The same of the kernel with maps for launches whose blocks have a multiprocessor each; empty: it is no other one."""
+    one_block_refused: str = ""
+    """Why there is no such kernel although its rings would be longer."""
     maps_refused: str = ""
     """Why a kernel that could have maps is launched without: its compilation, or the device."""
     mapped_launches: int = 0
@@ -123,7 +125,9 @@ class Row:
     @property
     def _resources(self) -> str:
         others = {"the kernel with maps": self.mapped, "that for one block of a multiprocessor": self.one_block}
-        return "".join(f"; {kernel} has {known}" for kernel, resources in others.items() if (known := _listed(resources)))
+        refused = f"; none for one block of a multiprocessor: {self.one_block_refused}" if self.one_block_refused else ""
+        return "".join(f"; {kernel} has {known}" for kernel, resources in others.items()
+                       if (known := _listed(resources))) + refused
 
     @property
     def place(self) -> str:
@@ -250,6 +254,7 @@ def _row(metadata: dict[str, Any], cached: bool) -> Row:
                maps=len(with_maps.get("launch_maps", ())), maps_refused=record.get("maps_refused", ""),
                mapped={key: with_maps[key] for key in _RESOURCES if key in with_maps},
                one_block={key: value for key, value in with_maps.get("one_block", {}).items() if key in _RESOURCES},
+               one_block_refused=with_maps.get("one_block_refused", ""),
                hash=metadata["hash"], pid=os.getpid())
 
 

@@ -602,7 +602,7 @@ static uint64_t ring_bytes(const demand *d) {
     return other < all ? all - other : 0;
 }
 
-/* Longer rings are for launches of few blocks: their launcher knows. */
+/* The function's record that a kernel compiled with target->one_block has longer rings. */
 static void mark_one_block(const pipeline *p) {
     const lilac_tile_attribute attribute = {
         .kind = LILAC_TILE_ATTR_UNIT,
