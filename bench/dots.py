@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Matrix products of the corpus at full size: Triton, lilac from TTIR, lilac from Triton's own TTGIR.
+"""Matrix products of the corpus at full size: Triton, lilac in its place, lilac from Triton's own TTIR and TTGIR.
 
     python3 bench/dots.py LILAC [--only NAME …] [--seconds S] [--json FILE] [--markdown FILE]
 
-LILAC is liblilac.so or the `lilac` command. Needs a Hopper GPU, PyTorch and Triton 3.6. Triton compiles
-each kernel of tests/data/corpus/kernels.py; its TTIR and its TTGIR go through lilac and the same ptxas.
-All three run on the same random inputs, in turn, several rounds; results are compared with PyTorch in
-f32 or f64 (rows chosen at random). TFLOP/s are medians. Exit status 1 when a result is wrong.
+LILAC is liblilac.so or the `lilac` command. Needs a Hopper GPU, PyTorch, Triton 3.6 and the package lilac. Triton
+compiles each kernel of tests/data/corpus/kernels.py, and so does lilac as its plug-in: kernels with tensor maps, and
+launches that choose among them. Triton's TTIR and TTGIR also go through LILAC and the same ptxas, for kernels without
+maps. All run on the same random inputs, in turn, several rounds, launched by CUDA graphs, so that the host's time
+counts for none; results are compared with PyTorch in f32 or f64 (rows chosen at random). TFLOP/s are medians. Exit
+status 1 when a result is wrong.
 """
 
 import argparse
@@ -203,6 +205,23 @@ def parameters_of(text):
     return re.findall(r"%(\w+): ", header.group(2)), header.group(1)
 
 
+class Plugged:
+    """A kernel that lilac compiles and launches in Triton's place."""
+
+    def __init__(self, launch):
+        self.launch, self.warnings = launch, []
+        kernel = self()
+        self.registers, self.spills = kernel.n_regs, kernel.n_spills
+        if mapped := (kernel.metadata.lilac or {}).get("mapped"):
+            self.registers, self.spills = mapped["registers"], mapped["spills"]
+
+    def __call__(self):
+        import lilac.triton
+
+        with lilac.triton.enabled():
+            return self.launch()
+
+
 def variants(torch, driver, lilac, case):
     """Launchers by name; a text where one is refused."""
     def launch():
@@ -212,8 +231,8 @@ def variants(torch, driver, lilac, case):
     triton = launch  # a kernel with descriptors needs scratch memory, which Triton's launcher allocates
     if not kernel.metadata.global_scratch_size:
         triton = Loaded(driver, case, kernel.asm["cubin"], kernel.metadata.shared, *parameters_of(kernel.asm["ttgir"]))
-    made = {"triton": triton}
-    for name, text in (("lilac", kernel.asm["ttir"]), ("lilac from TTGIR", kernel.asm["ttgir"])):
+    made = {"triton": triton, "lilac": Plugged(launch)}
+    for name, text in (("lilac from TTIR", kernel.asm["ttir"]), ("lilac from TTGIR", kernel.asm["ttgir"])):
         try:
             made[name] = own(driver, lilac, text, case)
         except (LilacError, RuntimeError) as error:
@@ -229,9 +248,13 @@ def seconds_of(torch, launch, budget):
     end.record()
     torch.cuda.synchronize()
     count = max(2, min(50, int(budget / max(start.elapsed_time(end) * 1e-3, 1e-6))))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(count):
+            launch()
+    graph.replay()
     start.record()
-    for _ in range(count):
-        launch()
+    graph.replay()
     end.record()
     torch.cuda.synchronize()
     return start.elapsed_time(end) * 1e-3 / count
@@ -267,9 +290,9 @@ def measure(torch, driver, lilac, case, options):
 
 
 def table(rows):
-    names = ("triton", "lilac", "lilac from TTGIR")
-    lines = ["| case | " + " | ".join(f"{name} TFLOP/s" for name in names) + " | ratio | ratio from TTGIR | registers |",
-             "|---" * 7 + "|"]
+    names = ("triton", "lilac", "lilac from TTIR", "lilac from TTGIR")
+    lines = ["| case | " + " | ".join(f"{name} TFLOP/s" for name in names) +
+             " | ratio | ratio from TTIR | ratio from TTGIR | registers |", "|---" * 9 + "|"]
     for row in rows:
         rates = [row.get(name + " TFLOP/s") for name in names]
         ratio = [f"{rate / rates[0]:.3f}" if rate else "–" for rate in rates[1:]]

@@ -59,6 +59,9 @@ typedef struct lilac_plan_global {
     uint32_t order[LILAC_LAYOUT_MAX_DIMS]; /* dimensions, those with the longest runs first */
     uint8_t start[LILAC_LAYOUT_MAX_DIMS], bits[LILAC_LAYOUT_MAX_DIMS]; /* of coordinates */
     int64_t run; /* consecutive elements in memory along order[0] */
+    /* The part of the first sector that may lie in front of a run, in bytes, where the facts deny that runs
+     * are aligned to 16 bytes; 0: they are, or are shorter than a sector, or continue along another dimension. */
+    uint32_t bytes_before_run;
     /* By dimension, log2 of the elements of the widest legal vector along it. A vector that spans
      * all of dimension d continues along `next[d]` up to 2^across_bits[d] elements; across_bits[d]
      * 0: it does not continue. */
@@ -111,6 +114,9 @@ typedef struct lilac_plan_global_access {
     uint32_t replicated_blocks;
     uint32_t equal_registers;   /* of a load: bits that lead to elements with an equal value */
     uint32_t skipped_registers; /* vector_registers, replicated_registers and equal_registers */
+    /* Of a store with bytes_before_run: bits that lead along a run. Stores that follow each other along it
+     * share sectors, which are merged while a warp stores one after the other. */
+    uint32_t run_registers;
     /* The leader predicate: a thread executes the access if these bits of its index and of its
      * block's rank are all 0. */
     uint32_t idle_threads, idle_blocks;

@@ -75,6 +75,7 @@ typedef struct lilac_arch {
     uint32_t resident_blocks; /* most blocks on one */
     uint32_t vector_bytes;    /* widest global or shared access of a thread */
     uint32_t sector_bytes;    /* smallest unit of a global transaction */
+    uint32_t multiprocessors; /* of a typical device: a hint, the launcher knows the device */
     uint32_t features;        /* lilac_feature bits */
     const lilac_costs *costs;
 } lilac_arch;

@@ -405,6 +405,7 @@ typedef struct lilac_simt_kernel {
     uint32_t shared_bytes;
     uint32_t scratch_bytes; /* of global memory for each program (global_scratch); 0: none */
     uint32_t min_blocks;    /* minimum of resident blocks (.minnctapersm); 0: none */
+    uint32_t programs;      /* of a launch, a hint (count_programs); 0: not known */
     bool no_contraction;    /* fmul and fadd must not be contracted to ffma */
     lilac_simt_body *body;
     lilac_simt_value_info *values; /* values[v], v < value_count; grows, do not keep */

@@ -47,8 +47,8 @@
 
 static const lilac_arch devices[] = {
 #define DEVICE(name_, vendor_, capability_, ptx_, assembly_, warp_, banks_, bank_bytes_, shared_,  \
-               registers_, warps_, resident_, blocks_, vector_, sector_, costs_, features_,        \
-               description_)                                                                       \
+               registers_, warps_, resident_, blocks_, vector_, sector_, number_, costs_,          \
+               features_, description_)                                                            \
     {                                                                                              \
         .name = name_,                                                                             \
         .description = description_,                                                               \
@@ -66,6 +66,7 @@ static const lilac_arch devices[] = {
         .resident_blocks = blocks_,                                                                \
         .vector_bytes = vector_,                                                                   \
         .sector_bytes = sector_,                                                                   \
+        .multiprocessors = number_,                                                                \
         .features = features_,                                                                     \
         .costs = &costs_,                                                                          \
     },

@@ -190,6 +190,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "resize_tiles",              NULL,          lilac_engine_resize_tiles,              NULL},
     {LILAC_STAGE_TILE,   "split_sums",                NULL,          lilac_engine_split_sums,                NULL},
     {LILAC_STAGE_TILE,   "order_programs",            NULL,          lilac_engine_order_programs,            NULL},
+    {LILAC_STAGE_TILE,   "count_programs",            NULL,          lilac_engine_count_programs,            NULL},
     {LILAC_STAGE_TILE,   "expand_descriptors",        NULL,          lilac_engine_expand_descriptors,        NULL},
     {LILAC_STAGE_TILE,   "assert_divisors",           NULL,          lilac_engine_assert_divisors,           NULL},
     {LILAC_STAGE_TILE,   "reduce_strength",           NULL,          lilac_engine_reduce_strength,           NULL},

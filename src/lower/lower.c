@@ -512,7 +512,8 @@ static bool lower_parameters(lilac_lowering *l) {
             return false;
         }
         value->base[0] = lilac_simt_parameter_value(&l->builder, i);
-        if (is_map && function->parameters[i]->uses != NULL) { /* it comes while addresses are computed */
+        if (is_map &&
+            function->parameters[i]->uses != NULL) { /* it comes while addresses are computed */
             lilac_simt_prefetch_tensor_map(&l->builder, value->base[0]);
         }
     }
@@ -531,6 +532,8 @@ static bool lower_function(lilac_simt_module *module, lilac_tile_function *funct
     const bool placed = lilac_lower_find_partitions(&l);
     l.kernel = lilac_simt_kernel_create(module, function->name, function->parameter_count,
                                         lilac_lower_warps(&l), target->num_ctas);
+    const int64_t programs = lilac_tile_find_integer(&function->attributes, LILAC_PROGRAMS, 0);
+    l.kernel->programs = programs > 0 && programs <= INT32_MAX ? (uint32_t)programs : 0;
     l.kernel->location = function->location != 0
                              ? function->location
                              : lilac_location_of_text(l.context, function->position);

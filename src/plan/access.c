@@ -15,7 +15,8 @@
 
 #include <string.h>
 
-#define THREAD_RUN_BYTES 8 /* see load_runs */
+#define THREAD_RUN_BYTES 8  /* see load_runs */
+#define ALIGNED_BYTES    16 /* Triton says of no pointer that it is aligned to more */
 
 typedef lilac_plan_global global_access;
 typedef lilac_plan_global_facts access_facts;
@@ -269,6 +270,11 @@ static void find_pieces(global_access *result, const access_facts *facts, const 
     }
     if (result->kind == LILAC_PLAN_LOAD || result->kind == LILAC_PLAN_COPY) {
         result->same_address |= facts->same_pointer;
+    }
+    const uint32_t fast = result->order[0];
+    if (run.count == 1 && facts->contiguity[fast] > 1 &&
+        facts->divisibility[fast] < ALIGNED_BYTES) {
+        result->bytes_before_run = arch->sector_bytes - (uint32_t)facts->divisibility[fast];
     }
     result->same_value = facts->same_value;
     result->exact_sectors = runs_are_separate(result, facts, &run, arch->sector_bytes);

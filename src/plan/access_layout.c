@@ -8,7 +8,11 @@
  *   price     traffic    sectors that the registers and lanes of a warp touch together: the parts
  *                        of a sector that one instruction leaves are in the cache for the next.
  *                        Stores add a quarter of the sectors that single instructions touch beyond
- *                        their bytes: the cache merges the parts, but each is sent
+ *                        their bytes: the cache merges the parts, but each is sent. Where a warp's runs
+ *                        start within sectors, other warps store the rest of these: such a sector counts
+ *                        for each (H200, rows of 49 floats: a place where a run is divided among warps
+ *                        costs as much as 0.7 to 3.3 sectors, the more the further apart in time the
+ *                        warps store; within a warp nothing, if its stores follow each other)
  *             issue      each instruction, and the lines that it touches beyond the fewest
  *             narrow     loads of narrow elements that no vector covers: the bytes of two lines
  *                        that the lanes do not request count as lines
@@ -152,6 +156,18 @@ static void choose_leader(plan *p, const lilac_plan_global *global,
     }
 }
 
+/* Registers whose bits lead along runs that start within sectors. */
+static void find_run_registers(plan *p, const lilac_plan_global *global,
+                               const lilac_layout_columns *columns) {
+    const uint32_t fast = global->order[0];
+    const uint64_t run = (low_bits(global->bits[fast]) << global->start[fast]);
+    for (uint32_t i = 0; i < columns->register_bits && global->bytes_before_run > 0; i++) {
+        const bool along = columns->registers[i] != 0 && (columns->registers[i] & ~run) == 0;
+        p->run_registers |= along ? UINT32_C(1) << i : 0;
+    }
+    p->run_registers &= p->kind == LILAC_PLAN_STORE ? ~p->skipped_registers : 0;
+}
+
 static bool reads(const plan *p) {
     return p->kind == LILAC_PLAN_LOAD || p->kind == LILAC_PLAN_COPY;
 }
@@ -208,6 +224,23 @@ typedef struct pricing {
     uint64_t lanes, registers; /* sets of columns */
 } pricing;
 
+/* The runs of memory that a warp stores, where the ends of runs matter. */
+static uint64_t runs_of_warp(const pricing *x, uint64_t warp) {
+    const lilac_plan_global *global = x->global;
+    const uint32_t fast = global->order[0],
+                   all = rank_modulo(x->columns, warp, global->same_address);
+    uint32_t along = 0; /* bits of a run whose elements the warp has */
+    while (global->bytes_before_run > 0 && along < global->bits[fast] &&
+           INT64_C(1) << along < global->run) {
+        const uint64_t within = low_bits(along + 1) << global->start[fast];
+        if (rank_modulo(x->columns, warp, within | global->same_address) + along + 1 != all) {
+            break;
+        }
+        along++;
+    }
+    return UINT64_C(1) << (all - along);
+}
+
 /* Bytes that move between the multiprocessor and the memory behind its cache. */
 static uint64_t traffic(const pricing *x) {
     const uint64_t still = x->global->same_address, sector = x->arch->sector_bytes;
@@ -222,7 +255,9 @@ static uint64_t traffic(const pricing *x) {
     }
     const uint64_t sent = x->p->counts.sectors * sector;
     const uint64_t needed = (uint64_t)x->global->element_bytes << moved;
-    return bytes + (sent > needed ? (sent - needed) / 4 : 0);
+    const uint64_t divided = runs_of_warp(x, warp) * x->global->bytes_before_run
+                             << (moved - of_warp);
+    return bytes + divided + (sent > needed ? (sent - needed) / 4 : 0);
 }
 
 /* A load of 16 bytes is executed for a quarter of the lanes at a time, unless all lanes load the
@@ -309,6 +344,7 @@ void lilac_plan_global_access_init(lilac_plan_global_access *result,
     *result = (plan){.kind = global->kind, .element_bytes = global->element_bytes};
     choose_vector(result, global, &columns);
     choose_leader(result, global, &columns, idle);
+    find_run_registers(result, global, &columns);
     count_accesses(result, global, &columns, target->arch);
     const pricing x = {.p = result,
                        .global = global,

@@ -378,6 +378,22 @@ class Compile(CommandTest):
             report = json.loads(self.lilac("explain", file, "--json", *options).stdout)
             self.assertEqual(report["program_order"], order)
 
+    def test_programs(self):
+        """Of a launch, where the masks of stores say how many there are."""
+        index = ("%c = arith.constant 128 : i32\n%b = tt.get_program_id x : i32\n%f = arith.muli %b, %c : i32\n"
+                 "%g = tt.splat %f : i32 -> tensor<128xi32>\n"
+                 "%h = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>\n"
+                 "%i = arith.addi %g, %h : tensor<128xi32>")
+        text = TWICE.replace("%i = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>", index)
+        file = self.write("programs.ttir", text)
+        self.assertIsNone(json.loads(self.lilac("explain", file, "--json").stdout)["programs"])
+        self.assertNotIn("minnctapersm", self.lilac("compile", file).stdout)
+        file = self.write("programs.ttir", text.replace("tt.splat %n : i32 -> tensor<128xi32>",
+                                                        "arith.constant dense<1000> : tensor<128xi32>"))
+        self.assertEqual(json.loads(self.lilac("explain", file, "--json").stdout)["programs"], 8)
+        self.assertIn("a launch has 8 programs by the masks of its stores\n", self.lilac("explain", file).stdout)
+        self.assertIn(".minnctapersm 1", self.lilac("compile", file).stdout)
+
     def test_parts(self):
         """Only kernels whose sums can be divided have several blocks for a program."""
         done = self.lilac("run", self.file, "--grid", "1", "--arg", "x=empty:f32:128", "--arg",

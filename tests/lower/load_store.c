@@ -133,6 +133,59 @@ static void addresses_are_immediates(void **state) {
     lilac_text_clear(&text);
 }
 
+/* A thread has two rows and every eighth of 32 columns. Where rows do not start at sectors, stores that follow each other
+ * go along a row; elsewhere the order is that of the registers. */
+static void stores_go_along_rows(void **state) {
+    (void)state;
+    static const struct {
+        const char *hint, *pitch;
+        int32_t offsets[8];
+    } cases[] = {{"", "49", {0, 32, 64, 96, 196, 228, 260, 292}},
+                 {"{tt.divisibility = 16 : i32}", "64", {0, 256, 32, 288, 64, 320, 96, 352}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lilac_text text = {0};
+        harness h;
+        lilac_text_printf(
+            &text,
+            "#b = #ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [4, 8], warpsPerCTA = [1, "
+            "1], "
+            "order = [0, 1]}>\n"
+            "module attributes {\"ttg.num-warps\" = 1 : i32} {\n"
+            "tt.func public @k(%%o: !tt.ptr<f32> %s) {\n"
+            "%%v = arith.constant dense<1.0> : tensor<8x32xf32, #b>\n"
+            "%%pitch = arith.constant dense<%s> : tensor<8x1xi32, #b>\n"
+            "%%r = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32, #ttg.slice<{dim "
+            "= 1, parent = #b}>>\n"
+            "%%c = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32, "
+            "#ttg.slice<{dim = 0, parent = #b}>>\n"
+            "%%re = tt.expand_dims %%r {axis = 1 : i32} : tensor<8xi32, #ttg.slice<{dim = 1, "
+            "parent = #b}>> -> tensor<8x1xi32, #b>\n"
+            "%%ce = tt.expand_dims %%c {axis = 0 : i32} : tensor<32xi32, #ttg.slice<{dim = 0, "
+            "parent = #b}>> -> tensor<1x32xi32, #b>\n"
+            "%%rm = arith.muli %%re, %%pitch : tensor<8x1xi32, #b>\n"
+            "%%rb = tt.broadcast %%rm : tensor<8x1xi32, #b> -> tensor<8x32xi32, #b>\n"
+            "%%cb = tt.broadcast %%ce : tensor<1x32xi32, #b> -> tensor<8x32xi32, #b>\n"
+            "%%at = arith.addi %%rb, %%cb : tensor<8x32xi32, #b>\n"
+            "%%s = tt.splat %%o : !tt.ptr<f32> -> tensor<8x32x!tt.ptr<f32>, #b>\n"
+            "%%p = tt.addptr %%s, %%at : tensor<8x32x!tt.ptr<f32>, #b>, tensor<8x32xi32, #b>\n"
+            "tt.store %%p, %%v : tensor<8x32x!tt.ptr<f32>, #b>\ntt.return\n}\n}\n",
+            cases[i].hint, cases[i].pitch);
+        harness_open(&h, lilac_text_get(&text), 1, true);
+        const char *at = lilac_text_get(&h.text);
+        for (size_t k = 0; k < 8; k++) {
+            char expected[32];
+            (void)snprintf(expected, sizeof expected, cases[i].offsets[k] > 0 ? " + %d]" : "]",
+                           (int)cases[i].offsets[k]);
+            at = strstr(at, "st.global [");
+            assert_non_null(at);
+            at = strpbrk(at, "+]") - (cases[i].offsets[k] > 0);
+            assert_memory_equal(at, expected, strlen(expected));
+        }
+        harness_close(&h);
+        lilac_text_clear(&text);
+    }
+}
+
 static void modifiers(void **state) {
     (void)state;
     harness h;
@@ -704,6 +757,7 @@ int main(void) {
         cmocka_unit_test(rows_are_steps),
         cmocka_unit_test(access_widths),
         cmocka_unit_test(addresses_are_immediates),
+        cmocka_unit_test(stores_go_along_rows),
         cmocka_unit_test(modifiers),
         cmocka_unit_test(copies_store_once),
         cmocka_unit_test(shape_operations),

@@ -402,6 +402,52 @@ static void equal_elements(void **state) {
     }
 }
 
+/* Stores of 32 rows of 32 floats. Where rows do not start at sectors, the part of a sector in front of each run of a
+ * warp is sent by another warp, too, and stores follow each other along rows. */
+static void divided_rows(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t registers[3], warps[2];            /* lanes have 8 columns of 4 rows */
+        uint32_t runs;                              /* of all warps */
+        uint32_t along;                             /* registers whose bits lead along a row */
+    } cases[] = {{{512, 8, 16}, {128, 256}, 32, 6}, /* whole rows */
+                 {{256, 8, 512}, {16, 128}, 64, 2},
+                 {{128, 256, 512}, {8, 16}, 128, 0},
+                 {{16, 256, 512}, {8, 128}, 128, 1}}; /* every second 8 columns */
+    static const uint64_t lanes[] = {1, 2, 4, 32, 64};
+    static const int64_t shape[] = {32, 32}, contiguity[] = {32, 1};
+    const lilac_target target = {
+        .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t cycles[6];
+        lilac_layout layout;
+        lilac_layout_init(&layout);
+        assert_true(lilac_layout_add_out(&layout, "dim0", 10, NULL));
+        assert_true(lilac_layout_add_in(&layout, "register", 3, cases[i].registers, NULL));
+        assert_true(lilac_layout_add_in(&layout, "lane", 5, lanes, NULL));
+        assert_true(lilac_layout_add_in(&layout, "warp", 2, cases[i].warps, NULL));
+        assert_true(lilac_layout_add_in(&layout, "block", 0, NULL, NULL));
+        for (uint32_t bits = 5; bits >= 2; bits--) { /* aligned to 2^bits bytes */
+            const int64_t divisibility[] = {INT64_C(1) << bits, 4};
+            const lilac_plan_global_facts facts = {
+                .rank = 2, .shape = shape, .contiguity = contiguity, .divisibility = divisibility};
+            lilac_plan_global global;
+            lilac_plan_global_access plan;
+            lilac_plan_global_init(&global, LILAC_PLAN_STORE, 4, 1, &facts, target.arch);
+            lilac_plan_global_access_init(&plan, &global, &layout, 0, &target);
+            cycles[bits] = plan.cycles;
+            const uint32_t before =
+                bits < 4 ? 32 - (1U << bits) : 0; /* nothing is known beyond 16 */
+            assert_int_equal(cycles[bits] - cycles[5],
+                             cases[i].runs * before * target.arch->costs->sector / 32);
+            assert_int_equal(plan.run_registers, before > 0 ? cases[i].along : 0);
+            lilac_plan_global_init(&global, LILAC_PLAN_LOAD, 4, 1, &facts, target.arch);
+            lilac_plan_global_access_init(&plan, &global, &layout, 0, &target);
+            assert_int_equal(plan.run_registers, 0);
+        }
+    }
+}
+
 static void vectors_and_price(void **state) {
     (void)state;
     const lilac_costs *costs = lilac_arch_find("sm_90a")->costs;
@@ -490,6 +536,7 @@ int main(void) {
                                        cmocka_unit_test(legal_vectors),
                                        cmocka_unit_test(equal_elements),
                                        cmocka_unit_test(runs_without_vectors),
+                                       cmocka_unit_test(divided_rows),
                                        cmocka_unit_test(vectors_and_price),
                                        cmocka_unit_test(text)};
     return cmocka_run_group_tests(tests, NULL, NULL);

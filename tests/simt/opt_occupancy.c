@@ -497,6 +497,47 @@ static void busy_loops_have_most_warps(void **state) {
     }
 }
 
+/* The number for the loop of a stream of `elements` elements when its launch has that many programs. */
+static uint32_t blocks_of_launch(uint32_t warps, uint32_t elements, uint32_t programs) {
+    lilac_text text = {0};
+    generate_stream(&text, warps, elements);
+    loaded l = load(&text);
+    l.kernel->programs = programs;
+    (void)lilac_simt_opt_occupancy(l.kernel);
+    const uint32_t blocks = l.kernel->min_blocks;
+    unload(&l);
+    return blocks;
+}
+
+/* Where all programs run at the same time, a multiprocessor gets as many blocks as it has of them, but for an
+ * eighth that waits; not where so many blocks leave too few registers, nor where there are more programs. */
+static void known_programs(void **state) {
+    (void)state;
+    const uint32_t device = lilac_arch_find("sm_90a")->multiprocessors;
+    for (uint32_t warps = 1; warps <= 8; warps *= 2) {
+        const uint32_t usual = blocks_of_launch(warps, 24, 0);
+        uint32_t words = 0;
+        for (uint32_t blocks = 1; blocks <= 64 / warps; blocks++) {
+            const uint32_t most =
+                blocks * device * 9 / 8; /* so many programs that an eighth waits */
+            const uint32_t set = blocks_of_launch(warps, 24, most);
+            assert_true(set == blocks || set == usual);
+            assert_int_equal(blocks_of_launch(warps, 24, most - device / 2), set);
+            const uint32_t next = blocks_of_launch(warps, 24, most + 1);
+            assert_true(next == blocks + 1 || next == usual);
+            if (set == blocks) { /* the words fit: so do they with fewer blocks */
+                words = lilac_registers_for_blocks(lilac_arch_find("sm_90a"), warps, blocks);
+            } else {
+                assert_true(words > 0); /* one block fits */
+            }
+        }
+        assert_true(words >= 24 && words < 80);
+        assert_int_equal(blocks_of_launch(warps, 24, 1), 1);
+        assert_int_equal(blocks_of_launch(warps, 24, UINT32_MAX), usual);
+    }
+    assert_int_equal(blocks_of_launch(32, 200, 1), 0); /* too many words for the registers */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_partitions),
                                        cmocka_unit_test(streams_fill_partitions),
@@ -504,6 +545,7 @@ int main(void) {
                                        cmocka_unit_test(prompt_sums_leave_no_differences),
                                        cmocka_unit_test(choices_take_no_registers),
                                        cmocka_unit_test(busy_loops_have_most_warps),
+                                       cmocka_unit_test(known_programs),
                                        cmocka_unit_test(two_blocks_of_products),
                                        cmocka_unit_test(one_block_for_products_that_spill)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 
 static const char everything[] =
     "simt.module target \"sm_90a\" {\n"
-    "  kernel @first(%p: i64 ptr align 16, %n: i32, %2: f32) warps 8 ctas 2 shared 4096 {\n"
+    "  kernel @first(%p: i64 ptr align 16, %n: i32, %2: f32) warps 8 ctas 2 shared 4096 scratch 128 min_blocks 2 programs 440 {\n"
     "    %p = param 0 : i64\n"
     "    %n = param 1 : i32\n"
     "    %0 = param 2 : f32\n"

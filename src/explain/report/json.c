@@ -265,6 +265,12 @@ void lilac_explain_json(lilac_text *out, lilac_explanation *e) {
     } else {
         lilac_text_puts(out, "null");
     }
+    lilac_text_puts(out, ", \"programs\": ");
+    if (e->kernel->programs > 0) {
+        lilac_text_unsigned(out, e->kernel->programs);
+    } else {
+        lilac_text_puts(out, "null");
+    }
     lilac_text_printf(out, ", \"launch_maps\": %s, \"one_block\": %s, ",
                       e->map_count > 0 ? "true" : "false",
                       e->options.compile.target.one_block ? "true" : "false");

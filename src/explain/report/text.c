@@ -274,6 +274,10 @@ static void put_title(lilac_text *out, const lilac_explanation *e, uint32_t file
         lilac_text_printf(out, "programs with the most work start first: in %s order of %c\n",
                           descending ? "descending" : "ascending", axis);
     }
+    if (e->kernel->programs > 0) {
+        lilac_text_printf(out, "a launch has %u programs by the masks of its stores\n",
+                          e->kernel->programs);
+    }
     if (e->without_maps) {
         lilac_text_puts(out, "without tensor maps of the launcher, which this launch does not "
                              "permit or would be slower with\n");

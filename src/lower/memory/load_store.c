@@ -407,6 +407,22 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
     return true;
 }
 
+/* The register that is stored as number i of 2^n: those along a run of memory one after another. */
+static uint32_t stored_register(const lilac_plan_global_access *plan, uint32_t i) {
+    uint32_t r = 0, rest = i;
+    for (uint32_t b = 0; plan->run_registers >> b != 0; b++) {
+        const uint32_t bit = plan->run_registers & (UINT32_C(1) << b);
+        r |= bit != 0 && (rest & 1) != 0 ? bit : 0;
+        rest >>= bit != 0;
+    }
+    for (uint32_t b = 0; rest != 0; b++) {
+        const uint32_t bit = ~plan->run_registers & (UINT32_C(1) << b);
+        r |= bit != 0 && (rest & 1) != 0 ? bit : 0;
+        rest >>= bit != 0;
+    }
+    return r;
+}
+
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
     pointer_access a;
     aligned value, mask;
@@ -415,7 +431,8 @@ bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
         return false;
     }
     plan_access(&a, l, op);
-    for (uint32_t r = 0; r < a.pointer->count; r++) {
+    for (uint32_t i = 0; i < a.pointer->count; i++) {
+        const uint32_t r = stored_register(&a.plan, i);
         if ((r & a.plan.skipped_registers) != 0) {
             continue;
         }

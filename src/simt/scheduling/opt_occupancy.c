@@ -5,7 +5,14 @@
  *
  * Without this number an assembler balances registers against blocks by rules of its own. With it,
  * the assembler uses all registers that this number of blocks allows if the schedule gets shorter.
- * Six kinds of kernels get a number; all others, and clusters, get none.
+ * Seven kinds of kernels get a number; all others, and clusters, get none.
+ *
+ * Kernels of a known number of programs, if the blocks of a launch fit on the device at the same time: as many blocks
+ * as each multiprocessor gets. More would stay empty, and their registers are better used for loads in flight. The
+ * registers must suffice, or the assembler spills: for the live words and two more, or eight more if pure values are
+ * computed as soon as they free registers. An eighth of the programs may be too many: the last ones start when the
+ * first ones end. Products have rules of their own. (bench/results/h200_known_programs.md: kernels that torch.compile
+ * writes for the training of four models; where the registers did not suffice, others took up to five times as long.)
  *
  * Kernels with barriers, of blocks of several warps. The assembler may use one register more than
  * leaves space for another block:
@@ -112,7 +119,9 @@ enum {
     ROW = 4,        /* loads of an iteration that are kept together from this number on */
     PARTITIONS = 4, /* of a multiprocessor, with a register file each */
     SPARE = 16, /* registers that an assembler may take besides, where code gets more live words */
-    FEW_MISSING = 4 /* a quarter of the registers */
+    FEW_MISSING = 4, /* a quarter of the registers */
+    EARLY_SPARE = 2, /* see above: kernels of a known number of programs */
+    PROMPT_SPARE = 8
 };
 
 /* The estimates of live words, each computed when it is first needed; 0: not yet. */
@@ -243,6 +252,32 @@ static uint32_t nearly_even_blocks(const lilac_simt_kernel *kernel, uint32_t pre
                : even_blocks(kernel, pressure);
 }
 
+static bool is_product(const lilac_simt_instruction *i) {
+    return i != NULL && i->code == LILAC_SIMT_OP_WGMMA;
+}
+
+static bool is_any_product(const lilac_simt_instruction *i) {
+    return is_product(i) || i->code == LILAC_SIMT_OP_MMA;
+}
+
+/* As many blocks as each multiprocessor gets, if all programs run at the same time; 0: no. */
+static uint32_t with_known_programs(estimates *e) {
+    const lilac_simt_kernel *kernel = e->kernel;
+    const lilac_arch *arch = kernel->module->arch;
+    const uint64_t eighths = UINT64_C(8) * kernel->programs,
+                   device = UINT64_C(9) * arch->multiprocessors;
+    const uint64_t blocks = (eighths + device - 1) / device;
+    if (blocks == 0 || blocks > lilac_simt_resident_blocks(kernel, 0) ||
+        contains(kernel->body, is_any_product)) {
+        return 0;
+    }
+    const uint32_t registers =
+        lilac_registers_for_blocks(arch, kernel->num_warps, (uint32_t)blocks);
+    const bool suffice = words_of(e, LILAC_SIMT_PRESSURE_EARLY) + EARLY_SPARE <= registers ||
+                         words_of(e, LILAC_SIMT_PRESSURE_PROMPT) + PROMPT_SPARE <= registers;
+    return suffice ? (uint32_t)blocks : 0;
+}
+
 static uint32_t with_barriers(estimates *e) {
     const lilac_simt_kernel *kernel = e->kernel;
     const uint32_t early = even_blocks(kernel, words_of(e, LILAC_SIMT_PRESSURE_EARLY));
@@ -321,10 +356,6 @@ static uint32_t with_spills(estimates *e) {
     return busy && 2 * spilled <= words && 5 * fewer <= 4 * gaps ? blocks + 1 : 0;
 }
 
-static bool is_product(const lilac_simt_instruction *i) {
-    return i != NULL && i->code == LILAC_SIMT_OP_WGMMA;
-}
-
 /* The registers that the products of wgmma of one body may have at the same time: accumulators,
  * once for the products that add to the same ones, and operands; the most of all bodies. */
 static uint32_t product_registers(const lilac_simt_kernel *kernel, const lilac_simt_body *body) {
@@ -359,10 +390,6 @@ static uint32_t with_products(const lilac_simt_kernel *kernel, uint32_t pressure
     return considered && (fits || few_missing) ? 2 : 0;
 }
 
-static bool is_any_product(const lilac_simt_instruction *i) {
-    return is_product(i) || i->code == LILAC_SIMT_OP_MMA;
-}
-
 bool lilac_simt_has_registers(const lilac_simt_kernel *kernel, uint32_t more) {
     const uint32_t now = lilac_simt_pressure(kernel, LILAC_SIMT_PRESSURE_EARLY);
     const uint32_t then = now + more + SPARE;
@@ -379,7 +406,8 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     }
     if (kernel->num_ctas == 1) {
         const bool waits = kernel->num_warps > 1 && lilac_simt_waits(kernel->body);
-        blocks = waits ? with_barriers(&e) : 0;
+        blocks = with_known_programs(&e);
+        blocks = blocks == 0 && waits ? with_barriers(&e) : blocks;
         if (blocks == 0 && waits) {
             blocks = with_busy_loops(&e);
         }

@@ -644,6 +644,9 @@ static void put_kernel(lilac_text *out, const lilac_simt_kernel *kernel,
     if (kernel->min_blocks > 0) {
         lilac_text_printf(out, " min_blocks %u", kernel->min_blocks);
     }
+    if (kernel->programs > 0) {
+        lilac_text_printf(out, " programs %u", kernel->programs);
+    }
     put(&p, kernel->no_contraction ? " no_contraction {\n" : " {\n");
     put_body(&p, kernel->body, 2);
     put(&p, "  }");

@@ -486,6 +486,9 @@ static bool read_kernel_head(reader *r) {
     if (good && lilac_scanner_accept_word(s, "min_blocks")) {
         good = lilac_simt_read_count(r, &r->kernel->min_blocks);
     }
+    if (good && lilac_scanner_accept_word(s, "programs")) {
+        good = lilac_simt_read_count(r, &r->kernel->programs);
+    }
     r->kernel->no_contraction = lilac_scanner_accept_word(s, "no_contraction");
     return good;
 }
