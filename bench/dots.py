@@ -48,7 +48,7 @@ class Case:
 
 def matmul_case(torch, kernels, name, kind, m, n, k, tile, warps, stages, transposed):
     import triton.language as tl
-    device, make = "cuda", {}
+    device = "cuda"
     bm, bn, bk = tile
     shape_b = (n, k) if transposed else (k, n)
     if kind == "i8":
