@@ -272,8 +272,8 @@ static void find_pieces(global_access *result, const access_facts *facts, const 
         result->same_address |= facts->same_pointer;
     }
     const uint32_t fast = result->order[0];
-    if (run.count == 1 && facts->contiguity[fast] > 1 &&
-        facts->divisibility[fast] < ALIGNED_BYTES) {
+    const bool is_long = facts->contiguity[fast] * result->element_bytes >= arch->sector_bytes;
+    if (run.count == 1 && is_long && facts->divisibility[fast] < ALIGNED_BYTES) {
         result->bytes_before_run = arch->sector_bytes - (uint32_t)facts->divisibility[fast];
     }
     result->same_value = facts->same_value;

@@ -105,6 +105,20 @@ static void by_masks(void **state) {
         {X INDEX("i", "%x") BOUND("b", "640") BOUND("c", "1280") LESS("m", "i", "b")
              LESS("k", "i", "c") STORE("m") STORE("k"),
          20},
+        {X INDEX("i", "%x") BOUND("b", "640") BOUND("c", "1280") LESS("m", "i", "b")
+             LESS("k", "i", "c") STORE("k") STORE("m"),
+         20},
+        /* an axis in two parts, one of which has a bound of its own, too; parts that are not whole programs */
+        {Y Z "%h = tt.get_num_programs y : i32\n%w = arith.muli %z, %h : i32\n%q = arith.addi %y, "
+             "%w : i32\n" INDEX("i", "%q") INDEX("j", "%y") BOUND("b", "6400") BOUND("c", "128")
+                 LESS("m", "i", "b") LESS("k", "j", "c") BOTH("l", "m", "k") STORE("l"),
+         100},
+        {Y Z "%h = tt.get_num_programs y : i32\n%w = arith.muli %z, %h : i32\n%f = arith.muli %y, "
+             "%c64 : i32\n"
+             "%q = arith.addi %f, %w : i32\n%b = arith.constant 6400 : i32\n%s = arith.cmpi slt, "
+             "%q, %b : i32\n"
+             "%m = tt.splat %s : i1 -> tensor<64xi1>\n" STORE("m"),
+         0},
         /* a mask of a load alone, no mask, a bound that is an argument, a step that is not known */
         {X INDEX("i", "%x") BOUND("b", "640")
              LESS("m", "i", "b") "%l = tt.load %a, %m, %v : tensor<64x!tt.ptr<f32>>\n"

@@ -415,7 +415,7 @@ static void divided_rows(void **state) {
                  {{128, 256, 512}, {8, 16}, 128, 0},
                  {{16, 256, 512}, {8, 128}, 128, 1}}; /* every second 8 columns */
     static const uint64_t lanes[] = {1, 2, 4, 32, 64};
-    static const int64_t shape[] = {32, 32}, contiguity[] = {32, 1};
+    static const int64_t shape[] = {32, 32}, contiguity[] = {32, 1}, runs_of_16_bytes[] = {4, 1};
     const lilac_target target = {
         .arch = lilac_arch_find("sm_90a"), .num_warps = 4, .num_ctas = 1, .num_stages = 1};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -429,7 +429,7 @@ static void divided_rows(void **state) {
         assert_true(lilac_layout_add_in(&layout, "block", 0, NULL, NULL));
         for (uint32_t bits = 5; bits >= 2; bits--) { /* aligned to 2^bits bytes */
             const int64_t divisibility[] = {INT64_C(1) << bits, 4};
-            const lilac_plan_global_facts facts = {
+            lilac_plan_global_facts facts = {
                 .rank = 2, .shape = shape, .contiguity = contiguity, .divisibility = divisibility};
             lilac_plan_global global;
             lilac_plan_global_access plan;
@@ -444,6 +444,9 @@ static void divided_rows(void **state) {
             lilac_plan_global_init(&global, LILAC_PLAN_LOAD, 4, 1, &facts, target.arch);
             lilac_plan_global_access_init(&plan, &global, &layout, 0, &target);
             assert_int_equal(plan.run_registers, 0);
+            facts.contiguity = runs_of_16_bytes;
+            lilac_plan_global_init(&global, LILAC_PLAN_STORE, 4, 1, &facts, target.arch);
+            assert_int_equal(global.bytes_before_run, 0);
         }
     }
 }

@@ -1,5 +1,6 @@
 /* The number of blocks: what late loads of weights relieve of registers becomes another block, in whole warps
  * of each partition, and only where warps of a block wait for each other; and two blocks for products. */
+#include <lilac/bits.h>
 #include <lilac/occupancy.h>
 #include <lilac/simt.h>
 
@@ -497,11 +498,19 @@ static void busy_loops_have_most_warps(void **state) {
     }
 }
 
-/* The number for the loop of a stream of `elements` elements when its launch has that many programs. */
-static uint32_t blocks_of_launch(uint32_t warps, uint32_t elements, uint32_t programs) {
+/* The number for the loop of a stream of `elements` elements when its launch has that many programs. `fits`: how many
+ * blocks leave its live words two registers more, or eight more in the order that ends values promptly. */
+static uint32_t blocks_of_launch(uint32_t warps, uint32_t elements, uint32_t programs,
+                                 uint32_t *fits) {
     lilac_text text = {0};
     generate_stream(&text, warps, elements);
     loaded l = load(&text);
+    const lilac_arch *arch = l.module->arch;
+    const uint32_t early = lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_EARLY) + 2,
+                   prompt = lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_PROMPT) + 8;
+    for (*fits = 0; lilac_registers_for_blocks(arch, warps, *fits + 1) >= min_u32(early, prompt);) {
+        (*fits)++;
+    }
     l.kernel->programs = programs;
     (void)lilac_simt_opt_occupancy(l.kernel);
     const uint32_t blocks = l.kernel->min_blocks;
@@ -514,28 +523,28 @@ static uint32_t blocks_of_launch(uint32_t warps, uint32_t elements, uint32_t pro
 static void known_programs(void **state) {
     (void)state;
     const uint32_t device = lilac_arch_find("sm_90a")->multiprocessors;
+    uint32_t fits, limited = 0;
     for (uint32_t warps = 1; warps <= 8; warps *= 2) {
-        const uint32_t usual = blocks_of_launch(warps, 24, 0);
-        uint32_t words = 0;
-        for (uint32_t blocks = 1; blocks <= 64 / warps; blocks++) {
-            const uint32_t most =
-                blocks * device * 9 / 8; /* so many programs that an eighth waits */
-            const uint32_t set = blocks_of_launch(warps, 24, most);
-            assert_true(set == blocks || set == usual);
-            assert_int_equal(blocks_of_launch(warps, 24, most - device / 2), set);
-            const uint32_t next = blocks_of_launch(warps, 24, most + 1);
-            assert_true(next == blocks + 1 || next == usual);
-            if (set == blocks) { /* the words fit: so do they with fewer blocks */
-                words = lilac_registers_for_blocks(lilac_arch_find("sm_90a"), warps, blocks);
-            } else {
-                assert_true(words > 0); /* one block fits */
+        for (uint32_t elements = 8; elements <= ELEMENTS; elements++) {
+            const uint32_t usual = blocks_of_launch(warps, elements, 0, &fits);
+            const uint32_t resident = min_u32(64 / warps, 32);
+            for (uint32_t blocks = 1; blocks <= resident; blocks++) {
+                const uint32_t most =
+                    blocks * device * 9 / 8; /* so many programs that an eighth waits */
+                const uint32_t expected = blocks <= fits ? blocks : usual;
+                const uint32_t after = blocks + 1 <= min_u32(fits, resident) ? blocks + 1 : usual;
+                assert_int_equal(blocks_of_launch(warps, elements, most, &fits), expected);
+                assert_int_equal(blocks_of_launch(warps, elements, most - device / 2, &fits),
+                                 expected);
+                assert_int_equal(blocks_of_launch(warps, elements, most + 1, &fits), after);
             }
+            limited += fits < resident;
+            assert_int_equal(blocks_of_launch(warps, elements, 1, &fits), 1);
+            assert_int_equal(blocks_of_launch(warps, elements, UINT32_MAX, &fits), usual);
         }
-        assert_true(words >= 24 && words < 80);
-        assert_int_equal(blocks_of_launch(warps, 24, 1), 1);
-        assert_int_equal(blocks_of_launch(warps, 24, UINT32_MAX), usual);
     }
-    assert_int_equal(blocks_of_launch(32, 200, 1), 0); /* too many words for the registers */
+    assert_true(limited > 60);
+    assert_int_equal(blocks_of_launch(32, 200, 1, &fits), 0); /* too many words for the registers */
 }
 
 int main(void) {
