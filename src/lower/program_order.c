@@ -12,9 +12,8 @@
  *     q = i / (2^s n),  r = i mod (2^s n),  w = min(2^s, m - 2^s q)
  *     sorted axis:  r / w, or n - 1 - r / w        others:  2^s q + r mod w
  *
- * An H200 runs causal attention with sections of 256, 512 and 1024 programs, and one of all, in 1.01, 1.01,
- * 1.02 and 1.03 of the shortest time (bench/results/h200_program_order.md). Grids of 2^32 programs or more
- * keep their order. */
+ * The length of sections was measured: bench/results/h200_program_order.md. Grids of 2^32 programs or more keep
+ * their order. */
 #include "operations.h"
 
 enum { AXES = 3, SECTION_BITS = 9 };

@@ -154,12 +154,10 @@ uint32_t lilac_plan_global_widest(const lilac_plan_global *global) {
 /* Narrow elements that no vector covers are loaded in runs of 8 bytes per thread. Where memory has
  * two whole lines in a run, the first load of a thread's run requests both for the warp, and the
  * others find them in the cache. Lanes with neighbouring elements would request 64 bytes at a time.
- * (H200, a masked sum of 16-bit elements: 74.8 us without such runs, 68.5 us with them.)
  *
  * In shorter runs of memory a warp reads several: each of its loads then looks up the lines of all
- * of them for a quarter of their bytes, which prices count. (H200, sums of columns of 16-bit
- * elements, 64 columns of an odd number in a block: 27.9 us with runs of 8 bytes, 20.8 us with
- * neighbouring elements.) Of runs of memory within a sector one load brings all. */
+ * of them for a quarter of their bytes, which prices count. Of runs of memory within a sector one load
+ * brings all. Both were measured: bench/results/decisions.md. */
 static void load_runs(global_access *result, const lilac_arch *arch) {
     const uint32_t fast = result->order[0];
     const int64_t vector = INT64_C(1) << result->vector_bits[fast];

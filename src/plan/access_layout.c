@@ -10,9 +10,7 @@
  *                        Stores add a quarter of the sectors that single instructions touch beyond
  *                        their bytes: the cache merges the parts, but each is sent. Where a warp's runs
  *                        start within sectors, other warps store the rest of these: such a sector counts
- *                        for each (H200, rows of 49 floats: a place where a run is divided among warps
- *                        costs as much as 0.7 to 3.3 sectors, the more the further apart in time the
- *                        warps store; within a warp nothing, if its stores follow each other)
+ *                        for each (bench/results/h200_divided_rows.md)
  *             issue      each instruction, and the lines that it touches beyond the fewest
  *             narrow     loads of narrow elements that no vector covers: the bytes of two lines
  *                        that the lanes do not request count as lines

@@ -16,15 +16,11 @@
  * remainder) must not matter: what depends on them is stored nowhere. The other operands, such as
  * vectors of scales and rows that a mask of the program's selects, stay loads through pointers:
  * pipeline_loops copies both kinds in one loop. That pays where the tiles have at least half of the
- * bytes: each iteration has the instructions of both kinds of waits. On an H200, in microseconds
- * (plain, with tensor copies): a convolution of 3 channels, whose image has two thirds, 371, 387. If
- * an operand is transposed in registers, all stay: such a loop is bound by what the threads do. 4096³
- * i8 with B along n (plain, A by tensor copies) 129, 145.
+ * bytes: each iteration has the instructions of both kinds of waits. If an operand is transposed in
+ * registers, all stay: such a loop is bound by what the threads do (bench/results/decisions.md).
  *
  * In all loops with products or in none: where threads make the copies of one loop, its addresses
- * and masks remain, and the mbarriers and the first fetch of the map come in addition. On an H200, in
- * microseconds (no maps, maps in the first of two loops): 4096 products of a matrix of 64 × 256 with
- * its transpose and with itself, 82.0, 83.6.
+ * and masks remain, and the mbarriers and the first fetch of the map come in addition.
  *
  * The launcher makes the maps as lilac.launch_map says, and starts the kernel only if the
  * parameters in lilac.launch_conditions are not negative and all maps are possible: strides of
@@ -181,12 +177,7 @@ enum { VECTOR = 16, SECTOR = 32, LINE = 128 };
 
 /* Rows that begin within a sector of global memory and are narrower than a line are slower by tensor
  * copies than by copies of whole vectors, which the plain kernel has if the strides are known to be
- * multiples of one. On an H200, in microseconds (plain, tensor copies; rows of the tile):
- *
- *     64 bytes    1000 × 3000 × 2000 i8, 128 × 128 × 64     29.5, 34.5
- *     64 bytes    2050 × 4100 × 1040 f8, 128 × 128 × 64     45.1, 45.9
- *     128 bytes   the five of 23 products of f8 whose tiles fill the multiprocessors: tensor copies are
- *                 1.12 to 1.26 times as fast (bench/results/copies_of_products.md) */
+ * multiples of one (bench/results/decisions.md, bench/results/copies_of_products.md). */
 static uint32_t pitch_of(const description *x, const described *d) {
     const int64_t bytes = lilac_tile_element_bits(d->load->results[0].type) / 8;
     bool vectors = bytes * d->block->shape[d->tile.rank - 1] < LINE;

@@ -37,15 +37,7 @@
  * last iteration reads behind the loop's end must be zero in both tiles: the end is the end of the
  * tensors, or there is no such iteration.
  *
- * On an H200, 4096³ in microseconds, by the length of the rows (bench/results/h200_tile_lengths.md):
- *
- *                                           64 bytes   128 bytes   256 bytes   512 bytes
- *     f16 NN, 128 × 256, 8 warps                       187         259
- *     f16 NN, 128 × 128, 4 warps            222        191         211
- *     f8 NT, 128 × 64, 4 warps              165        130
- *     tf32 NT, 128 × 256, 8 warps                      337         480
- *     tf32 NT, 256 × 128, 8 warps                      334         608         2109
- *     tf32 NN, 256 × 128, in registers                 396         375         1437 */
+ * Times by the length of the rows: bench/results/h200_tile_lengths.md. */
 #include "emit.h"
 #include "facts/affine.h"
 #include "launch_maps/change_kernels.h"

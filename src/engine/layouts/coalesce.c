@@ -144,8 +144,7 @@ void lilac_coalesce_access(const assignment *a, memory_access *access, const lis
     lilac_engine_access(&access->global, op, &a->axis, a->target->arch);
     /* Operands of products go on to shared memory, where a thread stores its run at once. Outside
      * loops a thread whose run is in one row computes the index of one row; where its elements are
-     * in several rows, it divides and compares for each. (H200, a concatenation of rows of 49
-     * elements: 12.6 us with runs of 8 bytes, 15.6 us with neighbouring elements.) */
+     * in several rows, it divides and compares for each (bench/results/decisions.md). */
     access->global.runs_share_lines |= a->has_products || listed->weight == 1;
     access->type = lilac_tile_operand(op, 0)->type;
     access->weight = listed->weight;
@@ -345,10 +344,8 @@ static int64_t most_across(const layout_anchor *first, const uint32_t *order, in
 
 /* Does a thread have registers for the results of all loads in this layout, with all warps of a
  * multiprocessor resident? Otherwise an assembler issues loads behind the first uses of others, and
- * the thread waits for memory more than once; or fewer warps are resident, of which some are idle.
- * (H200, 512 elements for 256 threads in vectors of 16 bytes, beside Triton's narrower ones without
- * copies: 8 loads of 24 to 32 words take 1.08 to 1.09 times as long, those of up to 20 words 0.85 to
- * 1.0.) */
+ * the thread waits for memory more than once; or fewer warps are resident, of which some are idle
+ * (bench/results/decisions.md). */
 static bool loads_fit(const assignment *a, const layout_anchor *first, const lilac_layout *layout) {
     const lilac_arch *arch = a->target->arch;
     const uint64_t registers = arch->registers / (arch->resident_warps * arch->warp_size);

@@ -34,10 +34,8 @@
 #define MANY_ACCESSES   32
 #define MOST_RECOMPUTED 6 /* depth of the chains that rematerialise.c computes again */
 /* Conversions whose price times HIDDEN_RATIO is at most that of the sectors of the access are
- * mostly hidden by the accesses of other blocks; 1/HIDDEN_DIVISOR of their price remains. Measured
- * on an H200: transposes of [128, 64] bf16 and [64, 64] f32 tiles by shared memory, whose
- * conversion costs a quarter of their sectors, take 46.9 and 45.2 us; without shared memory, with
- * runs of 64 bytes on either side, 48.1 to 51 us. */
+ * mostly hidden by the accesses of other blocks; 1/HIDDEN_DIVISOR of their price remains
+ * (bench/results/decisions.md). */
 #define HIDDEN_RATIO   3
 #define HIDDEN_DIVISOR 8
 /* neighbour_losses: components without memory operations on a path, and components looked at. */

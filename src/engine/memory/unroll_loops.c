@@ -183,8 +183,7 @@ static bool stays_short(const iteration *t, uint64_t trip_count) {
 
 /* A loop that loads and stores, whose iterations replace it for constant offsets and masks only: their
  * loads stay behind the stores of earlier iterations. Conversions would need more shared memory and
- * registers (H200, layer norms of transposed rows in three iterations: 56 us as a loop, 93 us unrolled,
- * with 57 registers instead of 40). */
+ * registers (bench/results/decisions.md). */
 static bool is_short(const iteration *t, uint64_t trip_count) {
     return t->loads > 0 && !t->nested && !t->converts && !t->is_volatile && trip_count > 1 &&
            trip_count <= FEW_ITERATIONS && stays_short(t, trip_count);

@@ -29,25 +29,19 @@
  *
  * Where the distance hides the latency in the full grid, copies start last: issued in front of the
  * products they delay them. Where it does not, every clock counts until a copy starts: copies
- * first, if the additional buffer fits and costs no resident block. On an H200, in millions of
- * clocks (first, last): 8192³ bf16 with tiles of 128 × 128 × 64 (b T = 1024) 2.28, 2.22; f16 128 ×
- * 256 × 64 (the same) 2.29, 2.29; 4096³ tf32 128 × 128 × 32 (b T = 512, D = 2) 0.867, 0.868.
+ * first, if the additional buffer fits and costs no resident block. This choice and those below were
+ * measured: bench/results/decisions.md.
  *
  * Where an iteration waits for its products and computes their first operands from what it loads,
  * the thread that starts tensor copies makes all warps wait for its operands. If the distance hides
- * the latency, these copies follow the first product, at the price of a barrier: on an H200, in
- * microseconds (first, behind it), 4096³ with weights of 4 bits 383, 311; 2048 × 4096 × 4096 with
- * i16 168, 144. Where the iteration has a barrier anyway, because threads copy other operands or
+ * the latency, these copies follow the first product, at the price of a barrier. Where the iteration has a barrier anyway, because threads copy other operands or
  * store one, they always follow it, as copies by threads do; but not if the addresses of the copies
  * take registers that the loop's tensors do not leave: they are live while the product is in flight,
- * and spilled. On an H200, in microseconds (first, behind it), linear attention with a state of 128 ×
- * 256 by four warps 86, 120; dkdv of attention, f16, 128 columns 505, 552; with 64 columns 328, 316.
+ * and spilled.
  *
  * Loops that only multiply by mma are bound by memory. Where one buffer less gains a resident
  * block, more bytes are in flight, and their copies start behind the products, which read the same
- * buffer. On an H200, in microseconds (a buffer more, copies last): 16 × 14336 × 4096 bf16 in four
- * parts of k, by tensor copies, 43.8, 41.0; in one part 39.6, 39.4. Other arithmetic would delay the
- * copies: with weights of i16, 53.2, 61.1.
+ * buffer. Other arithmetic would delay the copies.
  *
  * That matters less in a loop of few iterations, whose time is mostly that of its first copies. In a
  * loop with products, let n be a known trip count and C the clocks of an iteration of one block that
@@ -57,22 +51,18 @@
  *
  * clocks: the first copies, a wait for each further D iterations, and the last D. Both grids are
  * priced again: copies start last where b / t(C)² with the blocks of the smaller rings is above
- * b / t(0)². Exchanges between warps take memory, too. On an H200, in microseconds: a sum of 256
- * scaled products in steps of 64, 111.4 (a buffer more, three blocks), 91.9 (four blocks).
+ * b / t(0)². Exchanges between warps take memory, too.
  *
  * An iteration that waits for its products computes while the tensor cores stand still, unless
  * another block multiplies. The distance is a smaller one than asked for where that makes a further
  * block resident and saves a quarter of the product of both prices. Its arithmetic takes two clocks for
- * each instruction of a warp, or one for each of all warps of a partition. On an H200, in microseconds,
- * attention of bf16: with 128 elements by four warps, tiles of 128 × 64 (3 buffers, 2), 1501, 1226; causal
- * with 64 elements, 64 × 128, 381, 345; dkdv of 128 elements, 64 × 64, 369, 263.
+ * each instruction of a warp, or one for each of all warps of a partition.
  *
  * Delayed products overlap with the arithmetic between the products of an iteration, which is worth
  * more than a copy that starts early: D is the largest for which their buffer costs no resident
  * block, but no less than what hides the latency, or a smaller one by the rule of waiting. The products
  * are not delayed where waiting for them saves a quarter by that rule, or where the loop's tensors leave
- * no registers to what they carry. On an H200, with num_stages = 4 (5 buffers, 3), 64 elements, 64 × 128, 894, 614;
- * 128 elements, 64 × 64, 1335, 975; causal, 64 × 128 (5 buffers, 2 and waiting), 493, 345.
+ * no registers to what they carry.
  *
  * Tensor copies go further ahead than num_stages asks for, where a block that has a multiprocessor
  * for itself would wait for them and memory is free: one thread starts them, so that a further
@@ -84,12 +74,9 @@
  * each of 50 multiprocessors of an H200, in whose loop the distance was 2: 1.28 µs less the time of
  * an iteration's products. Where an iteration waits for its products, its copies follow the first
  * one and num_stages asks for a distance of 1, a second one is worth its buffers if two iterations
- * are shorter than that: on an H200, in microseconds (1, 2), linear attention with a state of
- * 64 × 64 93.5, 78.9. Copies by threads go further ahead, too, in the loops of persistent programs, whose
- * block has a multiprocessor for itself: on an H100, in microseconds (as asked, further), 8 products of
- * 4096³ in bf16 with tiles of 128 × 128 × 64 1397, 1183; the same tiles of 4096³ f16 by stream-K 689, 550.
- * Elsewhere the blocks of a multiprocessor hide each other's latency, and more copies in front of a loop
- * delay its first product: gradients of convolutions 58, 62; 1000 × 3000 × 2000 i8 32.4, 35.8.
+ * are shorter than that. Copies by threads go further ahead, too, in the loops of persistent programs, whose
+ * block has a multiprocessor for itself. Elsewhere the blocks of a multiprocessor hide each other's latency,
+ * and more copies in front of a loop delay its first product.
  *
  * What fits: the buffers, all other allocations that are live in the loop, the largest block of those that
  * tensor copies move in the loop without a ring (copy_boxes), and a sixteenth of the memory for
@@ -517,8 +504,7 @@ static bool waits(const pipeline *p, const demand *d) {
 
 /* Further buffers, until a block does not wait, that cost no resident block, or the fourth and more
  * of them if the others have as many iterations in flight. Where no other fits, copies that start
- * last are one iteration further ahead with as many buffers: 4096³ f16 with tiles of 128 × 128 × 128
- * and three buffers takes 271 µs on an H200 with copies first, 223 with copies last. */
+ * last are one iteration further ahead with as many buffers (bench/results/decisions.md). */
 static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes, bool one_block) {
     uint64_t blocks = one_block ? 1 : resident(d, slot_bytes, p->buffers);
     demand with = *d;
@@ -543,8 +529,8 @@ static void deepen(pipeline *p, const demand *d, uint64_t slot_bytes, bool one_b
 
 /* Where an iteration waits for its products, a block alone would wait for the copies of the next one for
  * more than half of its time, and they start behind its first product: a second iteration, if two blocks
- * remain, and no third one that an assembler might find registers for loses its memory. On an H200, in
- * microseconds (1, 2), chunks of a state-space model, three blocks or two, 385, 458. */
+ * remain, and no third one that an assembler might find registers for loses its memory
+ * (bench/results/decisions.md). */
 static void add_second_iteration(pipeline *p, const demand *d, uint64_t slot_bytes) {
     demand with = *d;
     with.other_bytes += exchange_bytes(d);

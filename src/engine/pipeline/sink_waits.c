@@ -14,9 +14,8 @@
  *
  * Loads stay where they are if threads copy: the addresses of their copies are computed meanwhile.
  * If there are only tensor copies, the loads start behind them, and their addresses are computed
- * there: the fence behind the init of mbarriers waits for the loads in front of it. On an H200, with
- * 2048 rows of 128 elements, the loop's first copies started 3600 cycles after the block, half of
- * them for the load of Q. */
+ * there: the fence behind the init of mbarriers waits for the loads in front of it
+ * (bench/results/decisions.md). */
 #include "pipeline/pipeline.h"
 
 typedef struct sinking {

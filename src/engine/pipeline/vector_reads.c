@@ -7,11 +7,7 @@
  *                                                    %f = ttg.convert_layout %l
  *
  * What a price leaves out, the latency of the exchanges in front of a product and the issue slots that the
- * products' other warps need, is worth half of it: on an H200, in microseconds (read directly, in vectors),
- * 4096³ with an operand of
- *
- *     two numbers in a byte     a third of the price     294, 264
- *     f8e5m2                    0.98 of the price        204, 245 */
+ * products' other warps need, is worth half of it (bench/results/decisions.md). */
 #include "memory/memory_layouts.h"
 #include "pipeline/pipeline.h"
 

@@ -11,11 +11,11 @@
  *     (64 + n) 32 / 128 = 16 + n / 4   clocks of shared memory, or   n / 4   with A in registers
  *
  * Below n = 64 shared memory is the slower one. Such products are those of attention with long rows (Q K^T
- * with 32 columns for each group of warps). That alone gained nothing on an H200 where the rings had all the
- * buffers that they wanted (gradients of attention: 0.98 to 1.01 times as fast). The operand is held if
+ * with 32 columns for each group of warps). That alone gains nothing where the rings have all the buffers that
+ * they need (bench/results/decisions.md). The operand is held if
  * without its memory the rings fit in shared memory with one stage more, no resident block is lost, and threads have registers
  * for it besides those that an assembler takes where nothing limits it: with fewer, products wait for each
- * other. (Rows of 256 elements: 1.12 times as fast.) */
+ * other. */
 #include "emit.h"
 #include "products/block_demand.h"
 #include "products/dot_operands.h"

@@ -5,8 +5,8 @@
  *
  *     scf.for %start = 0 to minsi((%x + 1) · 128, %length) step 64 { … tt.dot … }
  *
- * The last programs to start are then the longest, and most multiprocessors wait for the last of all (length
- * 4096, 64 heads, two resident blocks: 1.16 times the time of an even distribution, 1.00 the other way round).
+ * The last programs to start are then the longest, and most multiprocessors wait for the last of all
+ * (bench/results/h200_program_order.md).
  * The pass finds the axis and the direction. Lowering (src/lower/program_order.c) gives the program that starts
  * as number i the place of i in the order of decreasing work; each place is given once.
  *

@@ -17,16 +17,13 @@
  *
  * Where all products that start from 0, and are operands of others, have 32 columns or fewer, an iteration of one
  * block is short against the latencies between its products. Two blocks of four warps hide these from each other,
- * one of eight does not: four, asked for, stay four unless they spill, W + F > 255 (H200, gradients of attention
- * as in Triton's tutorial, 64 elements, tiles of 128 × 32: 2970 µs by eight warps, 2450 by four, W = 193).
+ * one of eight does not: four, asked for, stay four unless they spill, W + F > 255 (bench/results/decisions.md).
  *
  * One or two warps do not execute wgmma, and spill where four do not: they become four, or eight by the
  * table, if W is at least that of a tile of 64 × 64. More than eight leave a thread at most 128
  * registers: they become eight, or four by the table, if half of W and F are in 255.
  *
- * On an H200, in microseconds (two warps, four, eight, sixteen), 4096³ f16 with tiles of 128 × 256 × 64
- * –, 1107, 186, 189; attention of 64 elements, 128 × 128 –, 758, 637, 1046; 64 × 128 1278, 651, 1172
- * (bench/results/h200_warp_counts.md). */
+ * Times by the number of warps: bench/results/h200_warp_counts.md. */
 #include "products/block_demand.h"
 #include "products/dot_operands.h"
 

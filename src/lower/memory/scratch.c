@@ -18,9 +18,7 @@
  *
  * The first exchange of a loop uses the bytes of those in front of it again where separate ones
  * cost a resident block as far as shared memory limits them: in the loop it needs a barrier anyway,
- * after its own loads of the iteration before. On an H200, in microseconds: 256 scaled products in
- * steps of 64 with an exchange in front of the loop and one in it, 105.6 (separate), 91.9 (the same
- * bytes).
+ * after its own loads of the iteration before (bench/results/decisions.md).
  *
  * The intervals begin behind the allocations that are live at the operation. Each exchange begins with a
  * barrier, which orders it after accesses to other memory with the same bytes. */

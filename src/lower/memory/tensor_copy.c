@@ -15,9 +15,8 @@
  *
  * One thread of the block initialises mbarriers, announces bytes and starts copies; all threads wait.
  * elect.sync names it: where a comparison of thread numbers does, ptxas emits a loop over the lanes of
- * the warp for many copies, which the products of that warp wait for. On an H200, in microseconds (thread
- * 0, elected): dkdv of attention, bf16, 128 columns, 525, 492; a convolution of 64 × 14 × 14 × 256 44.6,
- * 43.5. The first thread of a program of warps does where there are several: a producer has nothing
+ * the warp for many copies, which the products of that warp wait for (bench/results/decisions.md).
+ * The first thread of a program of warps does where there are several: a producer has nothing
  * else to do. The barrier of the block in front of a copy orders it behind all earlier accesses
  * to the memory. What threads have written there is visible to stores behind a
  * ttng.fence_async_shared, which precedes the barrier.

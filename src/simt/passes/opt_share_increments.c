@@ -16,8 +16,7 @@
  * all through one pair, so that each copy waits for the one before it. Sums at the beginning of the body have
  * registers of their own, which are free long before the next iteration writes them.
  *
- * Measured on an H200 (2,048 blocks of 128 × 256 × 64, f16, K = 8192): 2.30 million clocks instead of
- * 2.45. The sums need two more registers an address. An address that anything else than the copies uses
+ * Measured: bench/results/decisions.md. The sums need two more registers an address. An address that anything else than the copies uses
  * stays. */
 #include "internal.h"
 

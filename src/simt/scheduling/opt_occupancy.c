@@ -11,8 +11,7 @@
  * as each multiprocessor gets. More would stay empty, and their registers are better used for loads in flight. The
  * registers must suffice, or the assembler spills: for the live words and two more, or eight more if pure values are
  * computed as soon as they free registers. An eighth of the programs may be too many: the last ones start when the
- * first ones end. Products have rules of their own. (bench/results/h200_known_programs.md: kernels that torch.compile
- * writes for the training of four models; where the registers did not suffice, others took up to five times as long.)
+ * first ones end. Products have rules of their own (bench/results/h200_known_programs.md).
  *
  * Kernels with barriers, of blocks of several warps. The assembler may use one register more than
  * leaves space for another block:
@@ -58,15 +57,14 @@
  * ROW loads, such as the sum of a row and a product with weights: the exchange waits for all loads
  * of the row, and with registers for them the assembler issues these and the weights' first. Its
  * registers are estimated in an order that ends values promptly: in a tree of sums (Welford's
- * algorithm) half of them are live otherwise. (H200, a layer norm of short rows with such a tree:
- * 21.7 us without a number of blocks, 19.6 us with it.) Code whose elements need no others gets no
+ * algorithm) half of them are live otherwise (bench/results/decisions.md). Code whose elements need no others gets no
  * number: some of it is faster with one, some slower (bench/results/h200_kept_kernels.md).
  *
  * Kernels with barriers whose busiest loop keeps the pipes busy for as long as memory, or longer, such
  * as the means and variances of Welford's algorithm. Warps hide the latency of arithmetic; if the live
  * words, estimated in an order that ends values promptly, fit in the registers of the most warps, the
  * kernel gets as many blocks. An assembler that takes a few registers more loses a quarter of the
- * warps (ptxas 12.8, 34 registers instead of 32: bench/results/h200_kept_kernels.md).
+ * warps (bench/results/h200_kept_kernels.md).
  *
  * Straight-line code of whose blocks the registers hold at most an eighth of the most warps. Such
  * blocks leave gaps in the pipes, and a block that is alone overlaps its loads with nothing. Let w
@@ -82,10 +80,9 @@
  *
  * Products whose live words do not fit in the registers of a thread. Where blocks have one or two warps and a
  * thousand words are spilled, ptxas (12.8, 13.0) leaves a thread the 32 registers of the most warps, and spills many
- * times as many. With one block as the number it takes all: attention of 64 elements by two warps, tiles of
- * 128 × 64, stores 1.2 KB of a thread in place of 6. Other code gets no number: its loads need not be in flight
- * together, as the estimate has them, and without a number ptxas issues them one after another (sums of loads under
- * masks, two warps: 239 registers and 54.7 us with the number, 54 registers and 47.8 us without, on an H200).
+ * times as many. With one block as the number it takes all (bench/results/decisions.md). Other code gets no number:
+ * its loads need not be in flight together, as the estimate has them, and without a number ptxas issues them one after
+ * another.
  */
 #include "internal.h"
 

@@ -18,11 +18,8 @@
  * barrier costs the registers of the row. So there is none in loops, where registers are short
  * already, none for a row of more than MOST_WORDS words, and none where the registers of all rows
  * leave less than three eighths of the multiprocessor's warps resident, or fewer blocks than the
- * kernel asks for (opt_occupancy.c): other warps hide more then, or registers spill.
- * (H200, kept kernels of torch.compile with the options that are fastest under Triton: 1.014 times
- * as fast over 17 kernels of four development models, 0.975 to 1.137, and 1.027 over 77 of the others,
- * beside the rule before, which left out kernels with barriers between threads, rows in front of
- * shuffles, and less than half of the warps.)
+ * kernel asks for (opt_occupancy.c): other warps hide more then, or registers spill
+ * (bench/results/decisions.md).
  *
  * In front of a row
  *
@@ -39,10 +36,7 @@
  *
  * So the first loads get one if they read through LEAST_POINTERS parameters or more. The threads wait a
  * little before their first load then, and the addresses need registers: it is only for kernels in which
- * all warps of the multiprocessor are resident. (H200, kernels of torch.compile, five development
- * models: 1.029 times as fast over 27 in which loads waited so, 0.982 to 1.124, and 1.001 over 22
- * others. Where fewer warps are resident, 33 of 53 become slower; through four to seven pointers it is
- * 0.988 times as fast: bench/results/h200_load_waits.json.) */
+ * all warps of the multiprocessor are resident (bench/results/h200_load_waits.json). */
 #include "internal.h"
 
 #include <string.h>

@@ -18,9 +18,8 @@
  * Which loops: those of warp programs, to which another warp's copies come in time, with one wait in front of
  * all products, where the products of the iteration before are complete, and whose next address and parity
  * can be computed behind the last product. Behind a product in flight the wait costs nothing. Where the
- * warps of the loop start the copies themselves, the answer is often no (on an H200, linear attention 0.84,
- * gradients of attention 0.88 to 1.02 times as fast with the test). Ten kernels of attention with a warp that
- * copies: 1.015 times as fast in the mean, 0.98 to 1.07 (bench/results/h200_early_tests.json). */
+ * warps of the loop start the copies themselves, the answer is often no (bench/results/decisions.md, and with a warp
+ * that copies bench/results/h200_early_tests.json). */
 #include "internal.h"
 
 typedef lilac_simt_instruction instruction;
