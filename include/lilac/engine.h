@@ -188,7 +188,7 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_order_programs(lilac_tile_module *mod
                                                           const lilac_target *target,
                                                           bool *changed);
 #define LILAC_PROGRAM_ORDER "lilac.program_order"
-/* Counts the programs of a launch, where the masks of stores bound their numbers by constants: the attribute
+/* Counts the programs of a launch, where the masks of all stores bound their numbers by constants: the attribute
  * LILAC_PROGRAMS of the function. It is a hint. Not for clusters. Never fails. Linear in the size of the module,
  * apart from bounded searches for the bounds of each mask. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_count_programs(lilac_tile_module *module,

@@ -7,7 +7,7 @@
 #include <lilac/simt.h>
 
 #define HEAD                                                                                       \
-    "module {\ntt.func public @f(%o: !tt.ptr<f32>, %n: i32) {\n"                                   \
+    "module {\ntt.func public @f(%o: !tt.ptr<f32>, %n: i32, %n_p: !tt.ptr<i32>) {\n"               \
     "%v = arith.constant dense<1.0> : tensor<64xf32>\n"                                            \
     "%c1 = arith.constant 1 : i32\n%c64 = arith.constant 64 : i32\n"                               \
     "%cm64 = arith.constant -64 : i32\n"                                                           \
@@ -140,6 +140,21 @@ static void by_masks(void **state) {
            "%i = arith.addi %i1, %r2 : tensor<64xi32>\n" BOUND("b", "640") LESS("m", "i", "b")
                STORE("m"),
          0},
+        /* a further store that all programs execute */
+        {X INDEX("i", "%x") BOUND("b", "640") LESS("m", "i", "b")
+             STORE("m") "tt.store %a, %v : tensor<64x!tt.ptr<f32>>\n",
+         0},
+        {X Y INDEX("i", "%x") INDEX("j", "%y") BOUND("b", "640") BOUND("c", "128")
+             LESS("m", "i", "b") LESS("k", "j", "c") BOTH("l", "m", "k") STORE("l") STORE("m"),
+         0},
+        {X INDEX("i", "%x") BOUND("b", "640") LESS("m", "i", "b")
+             STORE("m") "%f = tt.atomic_cas relaxed, gpu, %n_p, %n, %n : (!tt.ptr<i32>, i32, i32) "
+                        "-> i32\n",
+         0},
+        /* assertions store nothing */
+        {X INDEX("i", "%x") BOUND("b", "640")
+             LESS("m", "i", "b") "tt.assert %m, \"m\" : tensor<64xi1>\n" STORE("m"),
+         10},
         /* either of two: no bound */
         {X INDEX("i", "%x") BOUND("b", "640") LESS("m", "i", "b")
              LESS("k", "r", "b") "%l = arith.ori %m, %k : tensor<64xi1>\n" STORE("l"),

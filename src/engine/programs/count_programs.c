@@ -8,7 +8,7 @@
  * writes for one shape (torch.compile) have such bounds, those that take sizes as arguments have none.
  *
  * A number of programs is the product over the axes that the kernel asks the numbers of; each must be bounded by the
- * mask of a store or an atomic operation. Two axes can be one: y + z · (programs along y). Of several bounds the largest
+ * masks of all stores and atomic operations. Two axes can be one: y + z · (programs along y). Of several bounds the largest
  * counts. It is a hint for the number of resident blocks (src/simt/scheduling/opt_occupancy.c): every launch is right. */
 #include "internal.h"
 
@@ -110,8 +110,9 @@ static place place_of(const lilac_tile_value *value, uint32_t depth) {
 }
 
 typedef struct counting {
-    uint32_t asked; /* axes of whose programs the kernel asks the number */
-    uint32_t bounded;
+    uint32_t asked;              /* axes of whose programs the kernel asks the number */
+    uint32_t unbounded;          /* along which some store has no bound */
+    uint32_t bounded;            /* along which the store that is looked at has one */
     int64_t programs[1 << AXES]; /* by the axes of a place */
 } counting;
 
@@ -148,15 +149,30 @@ static void add_mask(counting *c, const lilac_tile_value *mask, uint32_t depth) 
     }
 }
 
+/* Does the operation write global memory that an operand names? */
+static bool stores(const lilac_tile_op *op) {
+    bool any = false;
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+        const lilac_tile_effect *effect = lilac_tile_operand_effect(op, i);
+        any |= effect != NULL && (effect->access & LILAC_TILE_WRITES) != 0 &&
+               (effect->resources & LILAC_TILE_GLOBAL_MEMORY) != 0;
+    }
+    return any;
+}
+
 static void look_at(void *data, lilac_tile_op *op) {
     counting *c = data;
     if (op->code == LILAC_TILE_OP_TT_GET_PROGRAM_ID) {
         c->asked |= axis_of(op);
     }
-    const bool stores =
-        op->code == LILAC_TILE_OP_TT_STORE || op->code == LILAC_TILE_OP_TT_ATOMIC_RMW;
-    if (stores && op->operand_count > 2) {
-        add_mask(c, op->operands[2].value, MOST_DEPTH);
+    if (stores(op)) {
+        const bool has_mask =
+            op->code == LILAC_TILE_OP_TT_STORE || op->code == LILAC_TILE_OP_TT_ATOMIC_RMW;
+        c->bounded = 0;
+        if (has_mask && op->operand_count > 2) {
+            add_mask(c, op->operands[2].value, MOST_DEPTH);
+        }
+        c->unbounded |= ~c->bounded;
     }
 }
 
@@ -173,7 +189,7 @@ static int64_t programs_of(const counting *c) {
             return 0;
         }
     }
-    return c->asked != 0 && (c->asked & ~covered) == 0 ? product : 0;
+    return c->asked != 0 && (c->asked & (~covered | c->unbounded)) == 0 ? product : 0;
 }
 
 bool lilac_engine_count_programs(lilac_tile_module *module, const lilac_target *target,
