@@ -34,8 +34,9 @@
  *
  * Where an iteration waits for its products and computes their first operands from what it loads,
  * the thread that starts tensor copies makes all warps wait for its operands. If the distance hides
- * the latency, these copies follow the first product, at the price of a barrier. Where the iteration has a barrier anyway, because threads copy other operands or
- * store one, they always follow it, as copies by threads do; but not if the addresses of the copies
+ * the latency, these copies follow the first product, at the price of a barrier. Where the iteration
+ * has a barrier anyway, because threads copy other operands or store one, they always follow it, as
+ * copies by threads do; but not if the addresses of the copies
  * take registers that the loop's tensors do not leave: they are live while the product is in flight,
  * and spilled.
  *

@@ -180,8 +180,7 @@ static void look_at(void *data, lilac_tile_op *op) {
 static int64_t programs_of(const counting *c) {
     int64_t product = 1;
     uint32_t covered = 0;
-    for (uint32_t axes = (1 << AXES) - 1; axes > 0;
-         axes--) { /* sets of two axes before their members */
+    for (uint32_t axes = (1 << AXES) - 1; axes > 0; axes--) { /* each set before its subsets */
         const bool is_new = c->programs[axes] > 0 && (axes & covered) == 0;
         covered |= is_new ? axes : 0;
         product *= is_new ? c->programs[axes] : 1;

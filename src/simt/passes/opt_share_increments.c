@@ -16,8 +16,8 @@
  * all through one pair, so that each copy waits for the one before it. Sums at the beginning of the body have
  * registers of their own, which are free long before the next iteration writes them.
  *
- * Measured: bench/results/decisions.md. The sums need two more registers an address. An address that anything else than the copies uses
- * stays. */
+ * Measured: bench/results/decisions.md. The sums need two more registers an address. An address that
+ * anything else than the copies uses stays. */
 #include "internal.h"
 
 #include <string.h>
