@@ -352,6 +352,8 @@ LILAC_API const lilac_tile_attribute *lilac_tile_find(const lilac_tile_attribute
 /* The integer of an INTEGER or BOOL attribute, or `otherwise`. */
 LILAC_API int64_t lilac_tile_find_integer(const lilac_tile_attributes *attributes, const char *name,
                                           int64_t otherwise);
+/* The axis of tt.get_program_id and tt.get_num_programs: 0 to 2 for x, y, z; other numbers are invalid. */
+LILAC_API int64_t lilac_tile_program_axis(const lilac_tile_op *op);
 /* The text of a KEYWORD or STRING attribute, or NULL. */
 LILAC_API lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes,
                                           const char *name);

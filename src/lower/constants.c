@@ -128,11 +128,7 @@ static bool place(lilac_lowering *l, const lilac_tile_op *op, bool is_count) {
         return lilac_lower_refuse(l, "unsupported-type", "the result of '%s' is not an i32",
                                   lilac_tile_op_info_get(op->code)->name);
     }
-    const lilac_tile_attribute *axis = lilac_tile_find(&op->attributes, "axis");
-    int64_t number = axis == NULL ? 0 : axis->integer;
-    if (axis != NULL && axis->text != NULL) {
-        number = axis->text[0] - 'x';
-    }
+    const int64_t number = lilac_tile_program_axis(op);
     if (number < 0 || number > 2) {
         return lilac_lower_bad_attribute(l, "axis", "x, y or z");
     }

@@ -347,6 +347,11 @@ int64_t lilac_tile_find_integer(const lilac_tile_attributes *attributes, const c
     return found->integer;
 }
 
+int64_t lilac_tile_program_axis(const lilac_tile_op *op) {
+    const lilac_tile_attribute *axis = lilac_tile_find(&op->attributes, "axis");
+    return axis == NULL ? 0 : axis->text != NULL ? axis->text[0] - 'x' : axis->integer;
+}
+
 lilac_name lilac_tile_find_text(const lilac_tile_attributes *attributes, const char *name) {
     const lilac_tile_attribute *found = lilac_tile_find(attributes, name);
     if (!found ||

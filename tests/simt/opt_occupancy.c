@@ -498,19 +498,28 @@ static void busy_loops_have_most_warps(void **state) {
     }
 }
 
-/* The number for the loop of a stream of `elements` elements when its launch has that many programs. `fits`: how many
- * blocks leave its live words two registers more, or eight more in the order that ends values promptly. */
-static uint32_t blocks_of_launch(uint32_t warps, uint32_t elements, uint32_t programs,
-                                 uint32_t *fits) {
-    lilac_text text = {0};
-    generate_stream(&text, warps, elements);
-    loaded l = load(&text);
-    const lilac_arch *arch = l.module->arch;
-    const uint32_t early = lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_EARLY) + 2,
-                   prompt = lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_PROMPT) + 8;
-    for (*fits = 0; lilac_registers_for_blocks(arch, warps, *fits + 1) >= min_u32(early, prompt);) {
-        (*fits)++;
+/* How many blocks leave the live words of a kernel two registers more, and how many leave eight more in the order that
+ * ends values promptly. */
+typedef struct fitting {
+    uint32_t early, prompt;
+} fitting;
+
+static uint32_t most_blocks(const lilac_simt_kernel *kernel, uint32_t registers) {
+    const lilac_arch *arch = kernel->module->arch;
+    uint32_t blocks = 0;
+    while (lilac_registers_for_blocks(arch, kernel->num_warps, blocks + 1) >= registers) {
+        blocks++;
     }
+    return blocks;
+}
+
+/* The number for a kernel of a text, which is freed, when its launch has that many programs. */
+static uint32_t blocks_of_launch(lilac_text *text, uint32_t programs, fitting *fits) {
+    loaded l = load(text);
+    fits->early =
+        most_blocks(l.kernel, lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_EARLY) + 2);
+    fits->prompt =
+        most_blocks(l.kernel, lilac_simt_pressure(l.kernel, LILAC_SIMT_PRESSURE_PROMPT) + 8);
     l.kernel->programs = programs;
     (void)lilac_simt_opt_occupancy(l.kernel);
     const uint32_t blocks = l.kernel->min_blocks;
@@ -518,33 +527,55 @@ static uint32_t blocks_of_launch(uint32_t warps, uint32_t elements, uint32_t pro
     return blocks;
 }
 
+static uint32_t blocks_of_stream(uint32_t warps, uint32_t elements, uint32_t programs,
+                                 fitting *fits) {
+    lilac_text text = {0};
+    generate_stream(&text, warps, elements);
+    return blocks_of_launch(&text, programs, fits);
+}
+
+static uint32_t blocks_of_tree(uint32_t levels, uint32_t programs, fitting *fits) {
+    lilac_text text = {0};
+    generate_tree(&text, levels);
+    return blocks_of_launch(&text, programs, fits);
+}
+
 /* Where all programs run at the same time, a multiprocessor gets as many blocks as it has of them, but for an
  * eighth that waits; not where so many blocks leave too few registers, nor where there are more programs. */
 static void known_programs(void **state) {
     (void)state;
     const uint32_t device = lilac_arch_find("sm_90a")->multiprocessors;
-    uint32_t fits, limited = 0;
+    uint32_t limited = 0, promptly = 0;
+    fitting f;
     for (uint32_t warps = 1; warps <= 8; warps *= 2) {
         for (uint32_t elements = 8; elements <= ELEMENTS; elements++) {
-            const uint32_t usual = blocks_of_launch(warps, elements, 0, &fits);
-            const uint32_t resident = min_u32(64 / warps, 32);
+            const uint32_t usual = blocks_of_stream(warps, elements, 0, &f);
+            const uint32_t fits = max_u32(f.early, f.prompt), resident = min_u32(64 / warps, 32);
             for (uint32_t blocks = 1; blocks <= resident; blocks++) {
-                const uint32_t most =
-                    blocks * device * 9 / 8; /* so many programs that an eighth waits */
+                const uint32_t most = blocks * device * 9 / 8; /* an eighth of them waits */
                 const uint32_t expected = blocks <= fits ? blocks : usual;
                 const uint32_t after = blocks + 1 <= min_u32(fits, resident) ? blocks + 1 : usual;
-                assert_int_equal(blocks_of_launch(warps, elements, most, &fits), expected);
-                assert_int_equal(blocks_of_launch(warps, elements, most - device / 2, &fits),
+                assert_int_equal(blocks_of_stream(warps, elements, most, &f), expected);
+                assert_int_equal(blocks_of_stream(warps, elements, most - device / 2, &f),
                                  expected);
-                assert_int_equal(blocks_of_launch(warps, elements, most + 1, &fits), after);
+                assert_int_equal(blocks_of_stream(warps, elements, most + 1, &f), after);
             }
             limited += fits < resident;
-            assert_int_equal(blocks_of_launch(warps, elements, 1, &fits), 1);
-            assert_int_equal(blocks_of_launch(warps, elements, UINT32_MAX, &fits), usual);
+            assert_int_equal(blocks_of_stream(warps, elements, 1, &f), 1);
+            assert_int_equal(blocks_of_stream(warps, elements, UINT32_MAX, &f), usual);
         }
     }
-    assert_true(limited > 60);
-    assert_int_equal(blocks_of_launch(32, 200, 1, &fits), 0); /* too many words for the registers */
+    for (uint32_t levels = 2; levels <= 6; levels++) { /* trees of sums, by four warps */
+        const uint32_t usual = blocks_of_tree(levels, 0, &f);
+        for (uint32_t blocks = 1; blocks <= 16; blocks++) {
+            const uint32_t set = blocks_of_tree(levels, blocks * device, &f);
+            const uint32_t asked = (8 * blocks + 8) / 9;
+            assert_int_equal(set, asked <= max_u32(f.early, f.prompt) ? asked : usual);
+            promptly += asked > f.early && set == asked && set != usual;
+        }
+    }
+    assert_true(limited > 60 && promptly > 0);
+    assert_int_equal(blocks_of_stream(32, 200, 1, &f), 0); /* too many words for the registers */
 }
 
 int main(void) {

@@ -344,7 +344,7 @@ static int64_t most_across(const layout_anchor *first, const uint32_t *order, in
 
 /* Does a thread have registers for the results of all loads in this layout, with all warps of a
  * multiprocessor resident? Otherwise an assembler issues loads behind the first uses of others, and
- * the thread waits for memory more than once; or fewer warps are resident, of which some are idle
+ * the thread waits for memory several times; or fewer warps are resident, and some have no elements
  * (bench/results/decisions.md). */
 static bool loads_fit(const assignment *a, const layout_anchor *first, const lilac_layout *layout) {
     const lilac_arch *arch = a->target->arch;

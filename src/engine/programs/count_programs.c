@@ -18,17 +18,14 @@ enum { AXES = 3, MOST_DEPTH = 24 };
 
 #define MOST_PROGRAMS (INT64_C(1) << 31)
 
-/* Integers of a program and its elements, of which the least is `step` times the number of the program along the axes. */
+/* The indices of a program's elements. The least index is `step` times the number of the program along the axes. */
 typedef struct place {
-    uint32_t axes; /* bits 0 to 2: x, y, z; 0: not such integers */
+    uint32_t axes; /* bits 0 to 2: x, y, z; 0: the integers are no such indices */
     int64_t step;
 } place;
 
 static uint32_t axis_of(const lilac_tile_op *op) {
-    const lilac_tile_attribute *axis = lilac_tile_find(&op->attributes, "axis");
-    const int64_t number = axis == NULL         ? 0
-                           : axis->text != NULL ? axis->text[0] - 'x'
-                                                : axis->integer;
+    const int64_t number = lilac_tile_program_axis(op);
     return number >= 0 && number < AXES ? UINT32_C(1) << number : 0;
 }
 

@@ -48,10 +48,7 @@ static const slopes none, unknown = {{NAN, NAN, NAN}};
 static slopes slopes_of(const lilac_tile_value *value, uint32_t depth);
 
 static slopes of_program(const lilac_tile_op *op) {
-    const lilac_tile_attribute *axis = lilac_tile_find(&op->attributes, "axis");
-    const int64_t number = axis == NULL         ? 0
-                           : axis->text != NULL ? axis->text[0] - 'x'
-                                                : axis->integer;
+    const int64_t number = lilac_tile_program_axis(op);
     slopes made = none;
     if (number < 0 || number >= AXES) {
         return unknown;

@@ -12,13 +12,6 @@ typedef struct slice {
 
 static void follow(slice *s, const lilac_tile_value *value);
 
-static uint32_t axis_of(const lilac_tile_op *op) {
-    const lilac_tile_attribute *axis = lilac_tile_find(&op->attributes, "axis");
-    return axis == NULL         ? 0
-           : axis->text != NULL ? (uint32_t)(axis->text[0] - 'x')
-                                : (uint32_t)axis->integer;
-}
-
 /* An iteration argument or a result of scf.for: the bounds, the initial value, and the next one. */
 static void follow_carried(slice *s, const lilac_tile_op *loop, uint32_t i) {
     for (uint32_t k = 0; k < 3; k++) {
@@ -39,7 +32,7 @@ static void follow(slice *s, const lilac_tile_value *value) {
         return;
     }
     if (op->code == LILAC_TILE_OP_TT_GET_PROGRAM_ID) {
-        s->axes |= 1u << axis_of(op);
+        s->axes |= 1u << (uint32_t)lilac_tile_program_axis(op);
     } else if (op->region_count > 0 && op->code != LILAC_TILE_OP_SCF_FOR) {
         s->axes = 7; /* other control flow passes on what may depend on any of them */
     }

@@ -409,18 +409,8 @@ bool lilac_lower_load(lilac_lowering *l, const lilac_tile_op *op) {
 
 /* The register that is stored as number i of 2^n: those along a run of memory one after another. */
 static uint32_t stored_register(const lilac_plan_global_access *plan, uint32_t i) {
-    uint32_t r = 0, rest = i;
-    for (uint32_t b = 0; plan->run_registers >> b != 0; b++) {
-        const uint32_t bit = plan->run_registers & (UINT32_C(1) << b);
-        r |= bit != 0 && (rest & 1) != 0 ? bit : 0;
-        rest >>= bit != 0;
-    }
-    for (uint32_t b = 0; rest != 0; b++) {
-        const uint32_t bit = ~plan->run_registers & (UINT32_C(1) << b);
-        r |= bit != 0 && (rest & 1) != 0 ? bit : 0;
-        rest >>= bit != 0;
-    }
-    return r;
+    const uint32_t run = plan->run_registers, along = (uint32_t)__builtin_popcount(run);
+    return lilac_lower_deposit(i, run) | lilac_lower_deposit(i >> along, ~run);
 }
 
 bool lilac_lower_store(lilac_lowering *l, const lilac_tile_op *op) {
