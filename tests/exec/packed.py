@@ -1,9 +1,10 @@
 """Products with operands of which a byte holds two numbers, on the simulator: their rows are K / 2 bytes apart, and
 their pointers advance by half of the loop's step. The result of some has the sum of the loop's counters added.
 
-A launch with tensor maps of the launcher must have no finding and the same bits as one without. Both operands must
-have maps, and the packed one must be read in vectors and not byte by byte. ptxas must neither spill nor serialise the
-products, where it is there.
+A launch with tensor maps of the launcher must have no finding and the same bits as one without, and as one whose loop
+computes nothing ahead. Both operands must have maps, and the packed one must be read in vectors and not byte by byte.
+Loops carry the packed numbers of the next iteration where two blocks of a multiprocessor have registers for that, else
+the unpacked operand. ptxas must neither spill nor serialise the products, where it is there.
 """
 
 import os
@@ -126,12 +127,15 @@ module {
 
 
 class Kernel:
-    def __init__(self, seed):
+    """`packed`: whether the loop carries the packed numbers; None: either."""
+
+    def __init__(self, seed, warps=None, tile=None, packed=None):
         source = random.Random("packed %d" % seed)
+        self.packed = packed
         self.type = source.choice(["f16", "bf16"])
-        self.warps = source.choice([4, 8])
-        self.bm, self.bn = source.choice([64, 128]), 16 * self.warps * source.choice([1, 2])
-        self.bk = source.choice([64, 128])
+        self.warps = warps or source.choice([4, 8])
+        self.bm, self.bn, self.bk = tile or (
+            source.choice([64, 128]), 16 * self.warps * source.choice([1, 2]), source.choice([64, 128]))
         self.m, self.n = source.choice([1, self.bm - 3, self.bm + 5]), source.choice([self.bn, self.bn - 7, self.bn + 1])
         self.k = self.bk * source.choice([1, 2, 3, 5])
         self.counted = source.random() < 0.5
@@ -173,9 +177,17 @@ def check(lilac, ptxas, kernel):
                                       "--launch-maps", output="c")
         if staggered.findings(said):
             return said
-        said, plain = staggered.launch(lilac, path, os.path.join(folder, "p.npy"), *kernel.arguments(folder), output="c")
-        if staggered.findings(said) or plain != bits:
-            return "a finding or another result without maps:\n" + said
+        for words in ([], ["--schedule", "rotate=no"]):
+            said, plain = staggered.launch(lilac, path, os.path.join(folder, "p.npy"), *kernel.arguments(folder), *words,
+                                           output="c")
+            if staggered.findings(said) or plain != bits:
+                return "a finding or another result without maps, %s:\n%s" % (words, said)
+        loop = re.search(r"scf\.for .* -> \((.*)\)", command.run(
+            lilac, "compile", path, "--num-warps", str(kernel.warps), "--launch-maps", "--emit", "ttgir").stdout)
+        packed = "tensor<%dx%dxi8" % (kernel.bn, kernel.bk // 2) in loop.group(1)
+        if packed != (packed if kernel.packed is None else kernel.packed) or \
+                packed == bool(re.search(r"tensor<\d+x\d+xb?f16", loop.group(1))):
+            return "the loop carries " + loop.group(1)
         command.run(lilac, "compile", path, "--num-warps", str(kernel.warps), "--launch-maps", "-o", ptx)
         with open(ptx) as file:
             text = file.read()
@@ -186,7 +198,9 @@ def check(lilac, ptxas, kernel):
 
 def main():
     lilac, ptxas = command.parse_arguments(__doc__).lilac, shutil.which("ptxas")
-    return staggered.check_all([Kernel(seed) for seed in range(KERNELS)],
+    chosen = [Kernel(100, 8, (128, 128, 128), packed=True), Kernel(101, 8, (64, 256, 64), packed=True),
+              Kernel(102, 4, (128, 64, 128), packed=False), Kernel(103, 8, (128, 256, 64), packed=False)]
+    return staggered.check_all(chosen + [Kernel(seed) for seed in range(KERNELS)],
                                lambda _, kernel: check(lilac, ptxas, kernel))
 
 

@@ -89,6 +89,7 @@
 #include "pipeline/pipeline.h"
 
 #include "products/block_demand.h"
+#include "products/dot_operands.h"
 
 #include <lilac/matrix.h>
 #include <lilac/plan.h>
@@ -99,7 +100,9 @@ enum {
     COPY_LATENCY = 2400, /* clocks from the start of a tensor copy to its data */
     MOST_DISTANCE = 8,   /* beyond num_stages: the copies before the loop are code */
     PARTITIONS = 4,      /* of a multiprocessor, which issue instructions of their own warps */
-    LEAST_BLOCKS = 3     /* that stay resident where further buffers cost blocks */
+    LEAST_BLOCKS = 3,    /* that stay resident where further buffers cost blocks */
+    COPY_ADDRESSES = 4, /* registers of a thread, of LILAC_ENGINE_OTHER_REGISTERS, for its copies */
+    FP4_INSTRUCTIONS = 5 /* for a word of two elements (src/lower/fp4_to_fp.c) */
 };
 
 typedef struct demand {
@@ -112,10 +115,12 @@ typedef struct demand {
     uint32_t words;        /* live registers of a thread that hold tensors */
     uint32_t sums;         /* and those of the accumulators of the loop's products */
     uint64_t clocks;       /* of the products of an iteration */
-    uint64_t computed;     /* words of a thread that an iteration's other arithmetic computes */
-    uint64_t reserve;      /* for exchanges between warps */
-    bool multiplies;       /* by mma */
-    bool computes;         /* other arithmetic than products */
+    uint64_t
+        computed; /* instructions of a thread in an iteration's other arithmetic, one for a word */
+    uint64_t reserve; /* for exchanges between warps */
+    bool multiplies;  /* by mma */
+    bool chained;     /* products of products */
+    bool computes;    /* other arithmetic than products */
     bool persistent;
     bool asked_to_delay; /* by a request */
 } demand;
@@ -190,6 +195,7 @@ static void add_operation(void *data, lilac_tile_op *op) {
     case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT:
         if (lilac_tile_is_inside(&op->results[0], d->p->loop)) {
             d->multiplies |= op->code == LILAC_TILE_OP_TT_DOT;
+            d->chained |= lilac_dot_is_chained(op);
             /* mma converts elements of 8 bits */
             d->computes |= lilac_tile_element_bits(op->operands[0].value->type) < 16;
             d->sums += lilac_engine_words(op->results[0].type);
@@ -199,7 +205,8 @@ static void add_operation(void *data, lilac_tile_op *op) {
     default:
         if (is_arithmetic(op) && lilac_tile_is_inside(&op->results[0], d->p->loop)) {
             d->computes = true;
-            d->computed += lilac_engine_words(op->results[0].type);
+            d->computed += (op->code == LILAC_TILE_OP_TTG_FP4_TO_FP ? FP4_INSTRUCTIONS : 1) *
+                           lilac_engine_words(op->results[0].type);
         }
         break;
     }
@@ -218,9 +225,12 @@ static uint32_t resident_with(const demand *d, uint64_t slot_bytes, uint32_t buf
     return lilac_resident_blocks(d->p->target->arch, &block);
 }
 
-/* The registers of a thread where the pass occupancy asks for a second block. */
+/* The registers of a thread where the pass occupancy asks for a second block. Tensor copies need no
+ * addresses, which matters where a limit of registers does not serialise products of products. */
 static uint32_t least_registers(const demand *d) {
-    return min_u32(d->words + LILAC_ENGINE_OTHER_REGISTERS, LILAC_MOST_REGISTERS);
+    const bool addresses = d->chained || d->p->box_count < d->p->load_count;
+    const uint32_t other = LILAC_ENGINE_OTHER_REGISTERS - (addresses ? 0 : COPY_ADDRESSES);
+    return min_u32(d->words + other, LILAC_MOST_REGISTERS);
 }
 
 /* Blocks that are resident at a time with these rings; 0: the rings do not fit. */

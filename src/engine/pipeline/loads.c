@@ -22,6 +22,7 @@
 #include "pipeline/pipeline.h"
 
 #include "memory/memory_layouts.h"
+#include "products/dot_operands.h"
 
 typedef struct finder {
     pipeline *p;
@@ -330,15 +331,13 @@ static bool passes_on(const lilac_tile_op *op) {
             op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC);
 }
 
-/* What a product of the next iteration uses (rotate_products). */
+/* What factors of the next iteration's products are computed from (rotate_products). */
 static void mark_carried(finder *f) {
     for (uint32_t i = 0; i < lilac_tile_carried_count(f->p->loop); i++) {
-        const lilac_tile_value *argument = lilac_tile_iteration_argument(f->p->loop, i);
-        for (const lilac_tile_use *use = argument->uses; use != NULL; use = use->next) {
-            if (use->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && use->index < 2) {
-                f->feeds[lilac_tile_next(f->p->loop, i)->id] = true;
-            }
-        }
+        const lilac_tile_value *next = lilac_tile_next(f->p->loop, i);
+        f->feeds[next->id] |=
+            lilac_tile_is_tensor(next->type) &&
+            lilac_dot_is_factor(lilac_tile_iteration_argument(f->p->loop, i), f->body);
     }
 }
 

@@ -71,6 +71,35 @@ bool lilac_dot_is_loaded(const lilac_tile_value *value) {
                                  value->op->code == LILAC_TILE_OP_TT_DESCRIPTOR_GATHER);
 }
 
+bool lilac_dot_is_threads_own(const lilac_tile_op *op) {
+    const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
+    return (traits & (LILAC_TILE_ELEMENTWISE | LILAC_TILE_SHAPE)) != 0 ||
+           op->code == LILAC_TILE_OP_TTG_FP4_TO_FP;
+}
+
+static bool is_factor(const lilac_tile_value *value, const lilac_tile_block *block,
+                      uint32_t *budget) {
+    bool found = false;
+    for (const lilac_tile_use *use = value->uses; !found && use != NULL; use = use->next) {
+        const lilac_tile_op *op = use->op;
+        if (op->parent != block || *budget == 0) {
+            continue;
+        }
+        *budget -= 1;
+        found = op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT
+                    ? use->index < 2
+                    : lilac_dot_is_threads_own(op) && op->result_count == 1 &&
+                          is_factor(&op->results[0], block, budget);
+    }
+    return found;
+}
+
+bool lilac_dot_is_factor(const lilac_tile_value *value, const lilac_tile_block *block) {
+    enum { MOST_USES = 256 };
+    uint32_t budget = MOST_USES;
+    return is_factor(value, block, &budget);
+}
+
 bool lilac_dot_is_contiguous(const lilac_axis_analysis *axis, const lilac_tile_value *value,
                              uint32_t dim) {
     while (lilac_dot_is_transposition(value->op)) {

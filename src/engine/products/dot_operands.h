@@ -18,6 +18,10 @@ lilac_tile_op *lilac_dot_only_loop(const lilac_tile_function *f);
 bool lilac_dot_is_transposition(const lilac_tile_op *op);
 /* Is the tensor in memory already, but for transpositions? */
 bool lilac_dot_is_loaded(const lilac_tile_value *value);
+/* Does each thread compute the result from its own elements of the operands? Conversions between layouts do not. */
+bool lilac_dot_is_threads_own(const lilac_tile_op *op);
+/* Is a factor of a product of the block computed from the value by such operations? */
+bool lilac_dot_is_factor(const lilac_tile_value *value, const lilac_tile_block *block);
 /* Are the elements of such a tensor contiguous in memory along dimension 0 or 1? */
 bool lilac_dot_is_contiguous(const lilac_axis_analysis *axis, const lilac_tile_value *value,
                              uint32_t dim);

@@ -13,7 +13,8 @@
  *
  *     the result of a product whose accumulator the loop does not change, and from which the operand of a
  *     later product comes, if delay_products cannot delay the later product
- *     the first operand of a product, in registers, if it is computed from a load (weights of few bits)
+ *     the first operand of a product, in registers, if it is computed from a load (weights of few bits);
+ *     or what each thread computes it from (sources_of)
  *     a load that is too narrow for asynchronous copies (scales), so that its latency is that of an
  *     iteration, also where it feeds a rotated operand
  *
@@ -23,16 +24,20 @@
  * outside. Nothing in the body may write global memory. The original operations of the body are
  * replaced by those of the next iteration. overlap_products then delays the waits.
  *
+ * Where two blocks of a multiprocessor can be resident, and no more, it is better that both are than that
+ * one computes and multiplies at the same time (bench/results/decisions.md).
+ *
  * A rotated result is there twice, and loads that other operations use too get a second ring. Where
  * that leaves one resident block of several, too few registers, or no memory for rings of two buffers, the
  * loop stays as it is (block_demand.h). */
 #include "emit.h"
 #include "pipeline/schedule.h"
 #include "products/block_demand.h"
+#include "products/dot_operands.h"
 
 #include <lilac/tile_loops.h>
 
-enum { MOST_SLICE = 256, MOST_NARROW_LOADS = 4, MOST_NARROW_ELEMENTS = 8 };
+enum { MOST_SLICE = 256, MOST_SOURCES = 4, MOST_NARROW_LOADS = 4, MOST_NARROW_ELEMENTS = 8 };
 
 typedef struct rotation {
     lilac_tile_module *module;
@@ -468,28 +473,92 @@ static bool carries_arithmetic(const rotation *r) {
     return true;
 }
 
+/* ---- sources of an operand ------------------------------------------------------------------- */
+
+/* What an operand in registers is computed from by each thread alone. */
+typedef struct sources {
+    lilac_tile_value *values[MOST_SOURCES];
+    uint32_t count, words;
+    uint32_t budget; /* values that may still be visited */
+    bool bounded;    /* all were */
+} sources;
+
+static void add_source(sources *s, const rotation *r, lilac_tile_value *value) {
+    if (!is_in_body(r, value) || value->op == NULL || !lilac_tile_is_tensor(value->type)) {
+        return;
+    }
+    if (s->budget-- == 0) {
+        s->bounded = false;
+        s->budget = 0;
+        return;
+    }
+    for (uint32_t i = 0; lilac_dot_is_threads_own(value->op) && i < value->op->operand_count; i++) {
+        add_source(s, r, value->op->operands[i].value);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->values[i] == value) {
+            return;
+        }
+    }
+    if (lilac_dot_is_threads_own(value->op) || s->count == MOST_SOURCES) {
+        s->bounded &= lilac_dot_is_threads_own(value->op);
+        return;
+    }
+    s->values[s->count++] = value;
+    s->words += lilac_engine_words(value->type);
+}
+
+/* Blocks that can be resident with rings of two buffers. */
+static uint32_t most_blocks(const rotation *r) {
+    lilac_target shortest = *r->target;
+    shortest.num_stages = 2;
+    const lilac_block_demand demand = lilac_engine_block_demand(r->function, r->loop, &shortest);
+    return lilac_resident_blocks(r->target->arch, &demand);
+}
+
+/* What is computed ahead for an operand in registers: the operand, or its sources, if these have less than
+ * half as many registers and two blocks can be resident. One then multiplies while the other one
+ * computes, and the loop moves fewer registers. */
+static sources sources_of(rotation *r, lilac_tile_value *operand) {
+    sources s = {.budget = MOST_SLICE, .bounded = true};
+    add_source(&s, r, operand);
+    bool pays = s.bounded && s.count > 0 && 2 * s.words < lilac_engine_words(operand->type) &&
+                most_blocks(r) == 2;
+    for (uint32_t i = 0; pays && i < s.count; i++) {
+        pays = find_slice(r, s.values[i]) && carries_arithmetic(r);
+    }
+    return pays ? s : (sources){.values = {operand}, .count = 1};
+}
+
+static bool rotate_operand(rotation *r, lilac_tile_value *operand) {
+    lilac_tile_op *product = product_of(operand);
+    const sources s = sources_of(r, operand);
+    for (uint32_t i = 0; i < s.count; i++) {
+        lilac_tile_number(r->function);
+        if (!find_slice(r, s.values[i]) || !carries_arithmetic(r)) {
+            return i > 0;
+        }
+        rotate(r, s.values[i], product->next); /* while its product is in flight */
+    }
+    return true;
+}
+
 static bool rotate_product(rotation *r) {
     const lilac_tile_block *body = r->loop->regions[0]->first;
     for (const lilac_tile_op *op = body->first; op != NULL; op = op->next) {
         r->delays |= !r->asked && lilac_engine_can_delay(r->loop, op);
     }
     lilac_tile_value *value = choose(r);
-    if (value == NULL || !find_slice(r, value)) {
+    if (value == NULL) {
         return false;
     }
-    /* operands are computed in pieces, between which registers are free again */
-    if (value->op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT && !r->asked && !pays(r, value)) {
-        return false;
-    }
-    if (!carries_arithmetic(r)) {
-        return false;
-    }
-    /* an operand in registers: while its product is in flight */
-    lilac_tile_op *place = body->first;
     if (value->op->code != LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
-        place = product_of(value)->next;
+        return rotate_operand(r, value);
     }
-    rotate(r, value, place);
+    if (!find_slice(r, value) || (!r->asked && !pays(r, value)) || !carries_arithmetic(r)) {
+        return false;
+    }
+    rotate(r, value, body->first);
     return true;
 }
 
