@@ -51,3 +51,11 @@ def test_torch_compile(tmp_path, environment, workers, monkeypatch):
             assert (lilac[name] == expected).all(), name
         else:
             assert distance(lilac[name], expected) < 1e-3, name
+
+
+def test_casts(tmp_path, environment):
+    """NaN and what does not fit become the same integers."""
+    triton, lilac, rows = run("casts", tmp_path, environment)
+    assert len(triton) == 32 and {row["compiler"] for row in rows} == {"lilac"}
+    for name, expected in triton.items():
+        assert (lilac[name] == expected).all(), name

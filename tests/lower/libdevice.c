@@ -115,9 +115,10 @@ REF(hilo, A << 32 | (uint32_t)B)
 REF(low, (uint32_t)A)
 REF(high, A >> 32)
 
-static uint64_t saturated(double value, double least, double most, bool is_signed) {
+/* A NaN gives the sign bit of 64 bits, and of 32 from f64; else 0. `least`, `most`: of the integer. */
+static uint64_t saturated(double value, double least, double most, bool is_signed, bool wide) {
     if (isnan(value)) {
-        return 0;
+        return most > 0x1p40 ? UINT64_C(1) << 63 : wide ? UINT64_C(1) << 31 : 0;
     }
     if (value <= least) {
         return is_signed ? (uint64_t)(int64_t)least : 0;
@@ -129,7 +130,7 @@ static uint64_t saturated(double value, double least, double most, bool is_signe
     return is_signed ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 #define TO_INTEGER(name, get, how, least, most, is_signed)                                         \
-    REF(name, saturated(how((double)get(A)), least, most, is_signed))
+    REF(name, saturated(how((double)get(A)), least, most, is_signed, sizeof get(A) == 8))
 TO_INTEGER(f2i_rn, f, rint, -0x1p31, 0x1p31, true)
 TO_INTEGER(f2i_rd, f, floor, -0x1p31, 0x1p31, true)
 TO_INTEGER(f2i_ru, f, ceil, -0x1p31, 0x1p31, true)

@@ -1168,7 +1168,9 @@ static void floats_to_integers(void **state) {
         for (lilac_simt_type from = LILAC_SIMT_F16; from <= LILAC_SIMT_F64; from++) {
             for (lilac_simt_type to = LILAC_SIMT_I1; to <= LILAC_SIMT_I64; to++) {
                 uint32_t bits = lilac_simt_type_bits(to);
-                wide most = sign ? ((wide)1 << (bits - 1)) - 1 : ((wide)1 << bits) - 1;
+                const uint32_t held = bits == 8 ? 16 : bits;
+                wide most = sign ? ((wide)1 << (held - 1)) - 1 : ((wide)1 << held) - 1;
+                const bool sign_bit = held == 64 || (held > 1 && from == LILAC_SIMT_F64);
                 wide least = sign ? -most - 1 : 0;
                 sim_operation operation = {.code = sign ? LILAC_SIMT_OP_F2S : LILAC_SIMT_OP_F2U,
                                            .result = to,
@@ -1178,7 +1180,7 @@ static void floats_to_integers(void **state) {
                 run(&operation, 512);
                 for (uint32_t i = 0; i < 512; i++) {
                     double x = trunc(float_value(from, pool.values[0][i]));
-                    wide r = x != x                                 ? 0
+                    wide r = x != x ? sign_bit ? (wide)1 << (held - 1) : 0
                              : (long double)x >= (long double)most  ? most
                              : (long double)x <= (long double)least ? least
                                                                     : (wide)x;

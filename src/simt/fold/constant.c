@@ -154,11 +154,18 @@ static bool evaluate_float(const instruction *like, lilac_simt_type type, const 
     return true;
 }
 
+/* What a NaN becomes as an integer. */
+static uint64_t integer_of_nan(lilac_simt_type from, uint32_t width) {
+    return width > 1 && (from == LILAC_SIMT_F64 || width == 64) ? (uint64_t)1 << (width - 1) : 0;
+}
+
+/* The width to which a float is converted for a result of this one. */
+static uint32_t converted_width(uint32_t width) {
+    return width == 8 ? 16 : width;
+}
+
 static uint64_t float_to_signed(double value, uint32_t width) {
     double limit = ldexp(1.0, (int)width - 1);
-    if (isnan(value)) {
-        return 0;
-    }
     if (value >= limit) {
         return low_bits(width - 1);
     }
@@ -166,7 +173,7 @@ static uint64_t float_to_signed(double value, uint32_t width) {
 }
 
 static uint64_t float_to_unsigned(double value, uint32_t width) {
-    if (isnan(value) || value <= 0) {
+    if (value <= 0) {
         return 0;
     }
     return value >= ldexp(1.0, (int)width) ? low_bits(width) : (uint64_t)value;
@@ -195,12 +202,15 @@ static bool convert(const instruction *like, lilac_simt_type from, const uint64_
                                               (lilac_rounding)like->detail);
         return true;
     case LILAC_SIMT_OP_F2S:
-        *result = float_to_signed(lilac_scalar_decode(lilac_simt_scalar_of(from), bits[0]), width);
+    case LILAC_SIMT_OP_F2U: {
+        const double value = lilac_scalar_decode(lilac_simt_scalar_of(from), bits[0]);
+        const uint32_t converted = converted_width(width);
+        *result = low_bits(width) &
+                  (isnan(value)                      ? integer_of_nan(from, converted)
+                   : like->code == LILAC_SIMT_OP_F2S ? float_to_signed(value, converted)
+                                                     : float_to_unsigned(value, converted));
         return true;
-    case LILAC_SIMT_OP_F2U:
-        *result =
-            float_to_unsigned(lilac_scalar_decode(lilac_simt_scalar_of(from), bits[0]), width);
-        return true;
+    }
     case LILAC_SIMT_OP_F8_UNPACK: {
         double low = lilac_scalar_decode(f8, bits[0] & 255);
         double high = lilac_scalar_decode(f8, bits[0] >> 8 & 255);

@@ -194,8 +194,6 @@ static lilac_simt_value rounded_source(const lilac_ptx_emitter *e, const lilac_s
     return d->operands[0];
 }
 
-/* Saturates and gives 0 for NaN. PTX saturates, but gives the extreme negative number (or half the
- * range) for a NaN when the source is f64 or the result has 64 bits. */
 static void float_to_integer(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
     bool is_signed = i->code == LILAC_SIMT_OP_F2S;
     lilac_simt_type from = type_of(e, i->operands[0]);
@@ -225,36 +223,10 @@ static void float_to_integer(lilac_ptx_emitter *e, const lilac_simt_instruction 
         lilac_ptx_finish(e, 3, (lilac_ptx_piece[]){lilac_ptx_define(e, i->result), a, bound});
         return;
     }
-    bool byte = to == LILAC_SIMT_I8;
-    lilac_simt_type whole = byte ? LILAC_SIMT_I32 : to;
-    bool repair = from == LILAC_SIMT_F64 || to == LILAC_SIMT_I64;
-    lilac_ptx_class class = lilac_ptx_class_of(whole);
-    lilac_ptx_piece d = lilac_ptx_define(e, i->result);
-    lilac_ptx_piece number = byte || repair ? lilac_ptx_temporary(e, class) : d;
-    cvt(e, mode, suffix_of(whole, is_signed), float_suffix[from], number, a);
-    if (repair) {
-        static const char *const selects[LILAC_PTX_CLASS_COUNT] = {[LILAC_PTX_BITS16] = "selp.b16",
-                                                                   [LILAC_PTX_BITS32] = "selp.b32",
-                                                                   [LILAC_PTX_BITS64] = "selp.b64"};
-        lilac_ptx_piece nan = lilac_ptx_temporary(e, LILAC_PTX_PREDICATE);
-        lilac_ptx_piece repaired = byte ? lilac_ptx_temporary(e, class) : d;
-        lilac_ptx_begin(e, "setp.nan");
-        put_string(&e->code, float_suffix[from]);
-        lilac_ptx_finish(e, 3, (lilac_ptx_piece[]){nan, a, a});
-        lilac_ptx_line4(e, selects[class], repaired, PIECE("0"), number, nan);
-        number = repaired;
-    }
-    if (byte) {
-        lilac_ptx_piece low = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
-        if (is_signed) {
-            lilac_ptx_piece high = lilac_ptx_temporary(e, LILAC_PTX_BITS32);
-            lilac_ptx_line3(e, "max.s32", high, number, PIECE("-128"));
-            lilac_ptx_line3(e, "min.s32", low, high, PIECE("127"));
-        } else {
-            lilac_ptx_line3(e, "min.u32", low, number, PIECE("255"));
-        }
-        lilac_ptx_line2(e, "cvt.u16.u32", d, low);
-    }
+    /* bits above the 8 of a byte's register mean nothing */
+    const lilac_simt_type whole = to == LILAC_SIMT_I8 ? LILAC_SIMT_I16 : to;
+    cvt(e, mode, suffix_of(whole, is_signed), float_suffix[from], lilac_ptx_define(e, i->result),
+        a);
 }
 
 /* ---- integers --------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* Lane loops of the conversions that involve a float.
  *
  * Every source format is exact in a double except 64-bit integers, which are rounded to odd first;
- * the result is then rounded once. Float to integer chops, saturates at the integer's ends, and
- * gives 0 for NaN, as cvt.rzi does. Other roundings than nearest even go through scalar.h. */
+ * the result is then rounded once. Float to integer chops and saturates at the integer's ends, as
+ * cvt.rzi does. Other roundings than nearest even go through scalar.h. */
 #include "lanes/lanes.h"
 #include "lanes/number.h"
 
@@ -121,11 +121,11 @@ DIRECTED(i64, lane_u64)
 
 /* ---- float to integer ---- */
 
-/* Chopped and held between the ends of a signed integer of `bits` bits. */
-static inline int64_t chop_signed(double value, int bits) {
+/* Chopped and held between the ends of a signed integer of `bits` bits. `nan`: what a NaN gives. */
+static inline int64_t chop_signed(double value, int bits, uint64_t nan) {
     double end = ldexp(1.0, bits - 1);
     if (value != value) {
-        return 0;
+        return (int64_t)nan;
     }
     if (value >= end) {
         return (int64_t)((UINT64_C(1) << (bits - 1)) - 1);
@@ -136,8 +136,11 @@ static inline int64_t chop_signed(double value, int bits) {
     return (int64_t)value;
 }
 
-static inline uint64_t chop_unsigned(double value, int bits) {
-    if (!(value > 0)) {
+static inline uint64_t chop_unsigned(double value, int bits, uint64_t nan) {
+    if (value != value) {
+        return nan;
+    }
+    if (value <= 0) {
         return 0;
     }
     if (value >= ldexp(1.0, bits)) {
@@ -146,21 +149,25 @@ static inline uint64_t chop_unsigned(double value, int bits) {
     return (uint64_t)value;
 }
 
-#define TO_INTEGER(type, entry)                                                                    \
-    CONVERT_LOOP(type##_s_i1, entry, lane_u8, chop_signed((double)READ_##type(a), 1) & 1)          \
-    CONVERT_LOOP(type##_s_i8, entry, lane_u8, chop_signed((double)READ_##type(a), 8))              \
-    CONVERT_LOOP(type##_s_i16, entry, lane_u16, chop_signed((double)READ_##type(a), 16))           \
-    CONVERT_LOOP(type##_s_i32, entry, lane_u32, chop_signed((double)READ_##type(a), 32))           \
-    CONVERT_LOOP(type##_s_i64, entry, lane_u64, chop_signed((double)READ_##type(a), 64))           \
-    CONVERT_LOOP(type##_u_i1, entry, lane_u8, chop_unsigned((double)READ_##type(a), 1))            \
-    CONVERT_LOOP(type##_u_i8, entry, lane_u8, chop_unsigned((double)READ_##type(a), 8))            \
-    CONVERT_LOOP(type##_u_i16, entry, lane_u16, chop_unsigned((double)READ_##type(a), 16))         \
-    CONVERT_LOOP(type##_u_i32, entry, lane_u32, chop_unsigned((double)READ_##type(a), 32))         \
-    CONVERT_LOOP(type##_u_i64, entry, lane_u64, chop_unsigned((double)READ_##type(a), 64))
-TO_INTEGER(f16, lane_u16)
-TO_INTEGER(bf16, lane_u16)
-TO_INTEGER(f32, lane_f32)
-TO_INTEGER(f64, lane_f64)
+/* Bytes are the low bits of 16. `wide`: the source is f64; then a NaN gives the sign bit of 16 and 32
+ * bits, as every NaN does of 64. */
+#define TO_INTEGER_AS(type, entry, name, chop, wide)                                               \
+    CONVERT_LOOP(type##_##name##_i1, entry, lane_u8, chop((double)READ_##type(a), 1, 0) & 1)       \
+    CONVERT_LOOP(type##_##name##_i8, entry, lane_u8,                                               \
+                 chop((double)READ_##type(a), 16, (wide) ? 0x8000 : 0))                            \
+    CONVERT_LOOP(type##_##name##_i16, entry, lane_u16,                                             \
+                 chop((double)READ_##type(a), 16, (wide) ? 0x8000 : 0))                            \
+    CONVERT_LOOP(type##_##name##_i32, entry, lane_u32,                                             \
+                 chop((double)READ_##type(a), 32, (wide) ? 0x80000000 : 0))                        \
+    CONVERT_LOOP(type##_##name##_i64, entry, lane_u64,                                             \
+                 chop((double)READ_##type(a), 64, UINT64_C(1) << 63))
+#define TO_INTEGER(type, entry, wide)                                                              \
+    TO_INTEGER_AS(type, entry, s, chop_signed, wide)                                               \
+    TO_INTEGER_AS(type, entry, u, chop_unsigned, wide)
+TO_INTEGER(f16, lane_u16, false)
+TO_INTEGER(bf16, lane_u16, false)
+TO_INTEGER(f32, lane_f32, false)
+TO_INTEGER(f64, lane_f64, true)
 
 /* ---- 8-bit floats: immediate is the lilac_scalar ---- */
 
