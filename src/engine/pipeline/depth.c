@@ -101,7 +101,6 @@ enum {
     MOST_DISTANCE = 8,   /* beyond num_stages: the copies before the loop are code */
     PARTITIONS = 4,      /* of a multiprocessor, which issue instructions of their own warps */
     LEAST_BLOCKS = 3,    /* that stay resident where further buffers cost blocks */
-    COPY_ADDRESSES = 4, /* registers of a thread, of LILAC_ENGINE_OTHER_REGISTERS, for its copies */
     FP4_INSTRUCTIONS = 5 /* for a word of two elements (src/lower/fp4_to_fp.c) */
 };
 
@@ -229,7 +228,8 @@ static uint32_t resident_with(const demand *d, uint64_t slot_bytes, uint32_t buf
  * addresses, which matters where a limit of registers does not serialise products of products. */
 static uint32_t least_registers(const demand *d) {
     const bool addresses = d->chained || d->p->box_count < d->p->load_count;
-    const uint32_t other = LILAC_ENGINE_OTHER_REGISTERS - (addresses ? 0 : COPY_ADDRESSES);
+    const uint32_t other =
+        LILAC_ENGINE_OTHER_REGISTERS - (addresses ? 0 : LILAC_ENGINE_COPY_REGISTERS);
     return min_u32(d->words + other, LILAC_MOST_REGISTERS);
 }
 

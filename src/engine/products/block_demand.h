@@ -28,6 +28,8 @@
  * where occupancy (src/simt/scheduling/opt_occupancy.c) asks for a second one, and the number that ptxas takes
  * where nothing limits it, on the products of the benchmark (15 to 30, and 30 to 60). */
 enum { LILAC_ENGINE_OTHER_REGISTERS = 28, LILAC_ENGINE_FREE_REGISTERS = 56 };
+/* Those of them for the addresses of copies by threads. */
+enum { LILAC_ENGINE_COPY_REGISTERS = 4 };
 
 /* Bits of the shortest asynchronous copy. */
 enum { LILAC_ENGINE_LEAST_COPY_BITS = 32 };

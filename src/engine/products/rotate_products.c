@@ -30,6 +30,7 @@
  * A rotated result is there twice, and loads that other operations use too get a second ring. Where
  * that leaves one resident block of several, too few registers, or no memory for rings of two buffers, the
  * loop stays as it is (block_demand.h). */
+#include "descriptors/boxes.h"
 #include "emit.h"
 #include "pipeline/schedule.h"
 #include "products/block_demand.h"
@@ -473,6 +474,18 @@ static bool carries_arithmetic(const rotation *r) {
     return true;
 }
 
+/* A load of few registers. */
+static bool is_small_load(const lilac_tile_op *op) {
+    if (op->code != LILAC_TILE_OP_TT_LOAD || !lilac_tile_is_tensor(op->results[0].type) ||
+        op->results[0].uses == NULL) {
+        return false;
+    }
+    /* each element takes a register from iteration to iteration */
+    const lilac_tile_type *type = op->results[0].type;
+    const uint32_t bits = lilac_engine_words(type) * 32;
+    return bits > 0 && bits <= MOST_NARROW_ELEMENTS * lilac_tile_element_bits(type);
+}
+
 /* ---- sources of an operand ------------------------------------------------------------------- */
 
 /* What an operand in registers is computed from by each thread alone. */
@@ -508,11 +521,22 @@ static void add_source(sources *s, const rotation *r, lilac_tile_value *value) {
     s->words += lilac_engine_words(value->type);
 }
 
-/* Blocks that can be resident with rings of two buffers. */
+/* Do tensor copies move all that the loop loads, but for loads of few registers? */
+static bool has_boxes(const rotation *r) {
+    bool boxes = true;
+    for (const lilac_tile_op *op = r->loop->regions[0]->first->first; op != NULL; op = op->next) {
+        boxes &= op->code != LILAC_TILE_OP_TT_LOAD || lilac_box_of(op) != NULL || is_small_load(op);
+    }
+    return boxes;
+}
+
+/* Blocks that can be resident with rings of two buffers. The sources of the next iteration take about as many
+ * registers as the addresses of copies by threads. */
 static uint32_t most_blocks(const rotation *r) {
     lilac_target shortest = *r->target;
     shortest.num_stages = 2;
-    const lilac_block_demand demand = lilac_engine_block_demand(r->function, r->loop, &shortest);
+    lilac_block_demand demand = lilac_engine_block_demand(r->function, r->loop, &shortest);
+    demand.registers += has_boxes(r) ? 0 : LILAC_ENGINE_COPY_REGISTERS;
     return lilac_resident_blocks(r->target->arch, &demand);
 }
 
@@ -560,18 +584,6 @@ static bool rotate_product(rotation *r) {
     }
     rotate(r, value, body->first);
     return true;
-}
-
-/* A load of few registers. */
-static bool is_small_load(const lilac_tile_op *op) {
-    if (op->code != LILAC_TILE_OP_TT_LOAD || !lilac_tile_is_tensor(op->results[0].type) ||
-        op->results[0].uses == NULL) {
-        return false;
-    }
-    /* each element takes a register from iteration to iteration */
-    const lilac_tile_type *type = op->results[0].type;
-    const uint32_t bits = lilac_engine_words(type) * 32;
-    return bits > 0 && bits <= MOST_NARROW_ELEMENTS * lilac_tile_element_bits(type);
 }
 
 /* Can no asynchronous copy replace the load? */
