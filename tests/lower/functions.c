@@ -103,7 +103,8 @@ static const struct {
 
 /* Places that the result may be off. */
 static uint64_t allowance(const char *name, bool wide, double first) {
-    bool exact = strncmp(name, "fmod", 4) == 0 || strncmp(name, "remainder", 9) == 0;
+    bool exact = strncmp(name, "fmod", 4) == 0 || strncmp(name, "remainder", 9) == 0 ||
+                 strncmp(name, "ldexp", 5) == 0;
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         if (strcmp(name, bounds[i].name) == 0) {
             return bounds[i].places;
@@ -226,6 +227,7 @@ typedef struct host_row {
     double (*one)(double);
     double (*two)(double, double);
     double bound; /* half of the arguments are in ±bound */
+    bool integer; /* the second operand is one */
 } host_row;
 
 static double power_of_ten(double x) {
@@ -235,27 +237,33 @@ static double inverse_root(double x) {
     return 1.0 / sqrt(x);
 }
 
+static double scaled_by_power(double x, double n) {
+    return ldexp(x, (int)n);
+}
+
 static const host_row host_rows[] = {
-    {"expf", exp, NULL, 110.0},
-    {"exp2f", exp2, NULL, 130.0},
-    {"exp10f", power_of_ten, NULL, 45.0},
-    {"expm1f", expm1, NULL, 4.0},
-    {"sinhf", sinh, NULL, 3.0},
-    {"coshf", cosh, NULL, 3.0},
-    {"tanhf", tanh, NULL, 2.0},
-    {"logf", log, NULL, 3.0},
-    {"log2f", log2, NULL, 3.0},
-    {"log10f", log10, NULL, 3.0},
-    {"log1pf", log1p, NULL, 2.0},
-    {"sinf", sin, NULL, 120000.0},
-    {"cosf", cos, NULL, 120000.0},
-    {"tanf", tan, NULL, 120000.0},
-    {"asinf", asin, NULL, 1.0},
-    {"atanf", atan, NULL, 3.0},
-    {"erff", erf, NULL, 3.0},
-    {"rsqrtf", inverse_root, NULL, 3.0},
-    {"powf", NULL, pow, 20.0},
-    {"fmodf", NULL, fmod, 100000.0},
+    {"expf", exp, NULL, 110.0, false},
+    {"exp2f", exp2, NULL, 130.0, false},
+    {"exp10f", power_of_ten, NULL, 45.0, false},
+    {"expm1f", expm1, NULL, 4.0, false},
+    {"sinhf", sinh, NULL, 3.0, false},
+    {"coshf", cosh, NULL, 3.0, false},
+    {"tanhf", tanh, NULL, 2.0, false},
+    {"logf", log, NULL, 3.0, false},
+    {"log2f", log2, NULL, 3.0, false},
+    {"log10f", log10, NULL, 3.0, false},
+    {"log1pf", log1p, NULL, 2.0, false},
+    {"sinf", sin, NULL, 120000.0, false},
+    {"cosf", cos, NULL, 120000.0, false},
+    {"tanf", tan, NULL, 120000.0, false},
+    {"asinf", asin, NULL, 1.0, false},
+    {"atanf", atan, NULL, 3.0, false},
+    {"erff", erf, NULL, 3.0, false},
+    {"rsqrtf", inverse_root, NULL, 3.0, false},
+    {"powf", NULL, pow, 20.0, false},
+    {"fmodf", NULL, fmod, 100000.0, false},
+    {"powif", NULL, pow, 20.0, true},
+    {"ldexpf", NULL, scaled_by_power, 20.0, true},
 };
 
 static uint64_t f32_bits(double value) {
@@ -275,6 +283,18 @@ static double random_argument(lilac_random *random, double bound) {
     }
 }
 
+/* Any integers, and small ones. */
+static int32_t random_integer(lilac_random *random) {
+    switch (lilac_random_below(random, 4)) {
+    case 0:
+        return (int32_t)(uint32_t)lilac_random_below(random, UINT64_C(1) << 32);
+    case 1:
+        return (int32_t)lilac_random_below(random, 600) - 300;
+    default:
+        return (int32_t)lilac_random_below(random, 25) - 12;
+    }
+}
+
 static void f32_functions_are_near_the_hosts(void **state) {
     (void)state;
     lilac_random random;
@@ -289,19 +309,55 @@ static void f32_functions_are_near_the_hosts(void **state) {
             uint64_t *word = words + j * (operands + 1);
             double in[2] = {0.0, 0.0};
             for (unsigned o = 0; o < operands; o++) {
-                word[o] = f32_bits(random_argument(&random, o == 0 ? row->bound : 5.0));
-                in[o] = lilac_scalar_decode(LILAC_F32, word[o]);
+                const bool integer = o == 1 && row->integer;
+                const int32_t n = integer ? random_integer(&random) : 0;
+                word[o] = integer ? (uint32_t)n
+                                  : f32_bits(random_argument(&random, o == 0 ? row->bound : 5.0));
+                in[o] = integer ? n : lilac_scalar_decode(LILAC_F32, word[o]);
             }
             word[operands] = f32_bits(operands == 2 ? row->two(in[0], in[1]) : row->one(in[0]));
         }
-        wrong += !check(row->name, operands == 2 ? "fff" : "ff", MOST, words);
+        wrong += !check(row->name,
+                        row->integer    ? "fif"
+                        : operands == 2 ? "fff"
+                                        : "ff",
+                        MOST, words);
     }
     free(words);
     assert_int_equal(wrong, 0);
 }
 
+/* Numbers of all exponents times powers of two: results that are subnormal are rounded once. */
+static void scaling_rounds_once(void **state) {
+    (void)state;
+    lilac_random random;
+    lilac_random_seed(&random, 0x1DE);
+    uint64_t *words = malloc(MOST * 3 * sizeof *words);
+    assert_non_null(words);
+    for (uint32_t wide = 0; wide < 2; wide++) {
+        const lilac_scalar scalar = wide ? LILAC_F64 : LILAC_F32;
+        const int least = wide ? -1074 : -149, most = wide ? 1024 : 128;
+        for (uint32_t j = 0; j < MOST; j++) {
+            const double unit =
+                1.0 + (double)lilac_random_below(&random, UINT64_C(1) << 52) * 0x1p-52;
+            const bool any = lilac_random_below(&random, 2) != 0; /* else a result next to 0 */
+            const int e = least + (int)lilac_random_below(&random, (uint32_t)(most - least));
+            const int near_least = least + (int)lilac_random_below(&random, 60) - 3 - e;
+            const int n = any ? (int)lilac_random_below(&random, 5000) - 2500 : near_least;
+            words[3 * j] = lilac_scalar_encode(scalar, ldexp(unit, e), LILAC_ROUND_ZERO, false);
+            words[3 * j + 1] = (uint32_t)n;
+            const double x = lilac_scalar_decode(scalar, words[3 * j]);
+            words[3 * j + 2] =
+                lilac_scalar_encode(scalar, ldexp(x, n), LILAC_ROUND_NEAREST_EVEN, false);
+        }
+        assert_true(check(wide ? "ldexp" : "ldexpf", wide ? "did" : "fif", MOST, words));
+    }
+    free(words);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(functions_are_near),
+                                       cmocka_unit_test(scaling_rounds_once),
                                        cmocka_unit_test(f32_functions_are_near_the_hosts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

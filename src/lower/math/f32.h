@@ -138,6 +138,11 @@ FUNCTION(atanh_rare);
 /* f32_power.c */
 FUNCTION(pow);
 FUNCTION(pow_rare);
+FUNCTION(powi);
+FUNCTION(powi_rare);
+FUNCTION(ldexp);
+FUNCTION(ldexp_rare);
+FUNCTION(ldexp_slow);
 FUNCTION(fmod);
 FUNCTION(fmod_rare);
 FUNCTION(remainder);

@@ -36,6 +36,8 @@ static const rare_row rare_rows[] = {
     ROW(cosh, sinh_rare, lilac_lower_math_cosh, true, 1),
     ROW(log1p, log1p_rare, lilac_lower_f32_log1p_slow, false, 1),
     ROW(pow, pow_rare, lilac_lower_math_pow, true, 2),
+    ROW(powi, powi_rare, lilac_lower_math_pow, true, 2),
+    ROW(ldexp, ldexp_rare, lilac_lower_f32_ldexp_slow, false, 2),
     ROW(fmod, fmod_rare, lilac_lower_math_fmod, true, 2),
     ROW(remainder, fmod_rare, lilac_lower_math_remainder, true, 2),
     ROW(lgamma, lgamma_rare, lilac_lower_math_lgamma, true, 1),

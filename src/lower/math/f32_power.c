@@ -5,7 +5,8 @@
  *              2^h + 2^h l ln 2
  *              s and the sum are unevaluated sums of two floats. The error of log2 m is 2^-29 of
  *              it, which is one ulp of the largest results, in addition to that of ex2.approx.
- *   x^n        for a constant n from 0 to 4: products
+ *   x^n        for a constant n from 0 to 4: products; for other integers: x^y, and the sign of x where n is odd
+ *   x 2^n      one product if 2^n is a normal number
  *   fmod x y   q = |x / y| to the nearest whole number, at most one off the floor:
  *              |x| - q |y| is exact, and so is the sum of it and |y| where it is negative
  *
@@ -14,6 +15,8 @@
 #include "f32.h"
 
 #include <math.h>
+
+enum { MOST_EXACT = 1 << 24 }; /* the largest integer up to which all are floats */
 
 /* ---- powers --------------------------------------------------------------------------------- */
 
@@ -109,6 +112,55 @@ lilac_simt_value lilac_lower_f32_pow(math_builder *k, const lilac_simt_value *in
     bool odd = constant_of(k, in[1], &y) && y == floor(y) && fmod(y, 2.0) != 0.0;
     lilac_simt_value result = power(k, x, in[1]);
     return odd ? lilac_lower_sign_from(k, x, result) : result;
+}
+
+/* A constant integer that is exact in f32, as such a constant. */
+static bool is_constant_integer(math_builder *k, const lilac_simt_value *in,
+                                lilac_simt_value *floats) {
+    uint64_t bits = 0;
+    const bool is = lilac_simt_is_constant(k->l->kernel, in[1], &bits);
+    const int32_t n = (int32_t)(uint32_t)bits;
+    floats[0] = in[0];
+    floats[1] = is ? f32(k, n) : 0;
+    return is && n >= -MOST_EXACT && n <= MOST_EXACT;
+}
+
+/* x^n for an integer n. The fast path is that of a whole constant: n must be exact in f32. */
+lilac_simt_value lilac_lower_f32_powi_rare(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value floats[2];
+    if (is_constant_integer(k, in, floats)) {
+        return lilac_lower_f32_pow_rare(k, floats);
+    }
+    lilac_simt_value n = in[1], from = with(k, LILAC_SIMT_OP_ADD, n, MOST_EXACT);
+    lilac_simt_value large =
+        compare(k, LILAC_SIMT_UGT, from, integer(k, LILAC_SIMT_I32, 2 * MOST_EXACT));
+    lilac_simt_value y = convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F32, n);
+    return either(k, large, is_rare(k, in[0], y, true));
+}
+
+lilac_simt_value lilac_lower_f32_powi(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value x = in[0], n = in[1], floats[2];
+    if (is_constant_integer(k, in, floats)) {
+        return lilac_lower_f32_pow(k, floats);
+    }
+    lilac_simt_value result = power(k, x, convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F32, n));
+    lilac_simt_value odd = with(k, LILAC_SIMT_OP_SHL, n, 31);
+    lilac_simt_value sign = op2(k, LILAC_SIMT_OP_AND, i32_of(k, x), odd);
+    return f32_of(k, op2(k, LILAC_SIMT_OP_XOR, i32_of(k, result), sign));
+}
+
+/* Not the exponent of a normal number. */
+lilac_simt_value lilac_lower_f32_ldexp_rare(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value field = with(k, LILAC_SIMT_OP_ADD, in[1], 126);
+    return compare(k, LILAC_SIMT_UGT, field, integer(k, LILAC_SIMT_I32, 253));
+}
+
+lilac_simt_value lilac_lower_f32_ldexp(math_builder *k, const lilac_simt_value *in) {
+    return mul(k, in[0], lilac_lower_power_of_exponent(k, LILAC_SIMT_F32, in[1]));
+}
+
+lilac_simt_value lilac_lower_f32_ldexp_slow(math_builder *k, const lilac_simt_value *in) {
+    return lilac_lower_load_exponent(k, in[0], in[1]);
 }
 
 /* ---- remainders ----------------------------------------------------------------------------- */

@@ -31,8 +31,7 @@ lilac_simt_value lilac_lower_power_of_two(math_builder *k, lilac_simt_value n) {
                 with(k, LILAC_SIMT_OP_SHL, cast(k, LILAC_SIMT_I64, shifted), 52));
 }
 
-/* In three steps, of which at most the last rounds: |n| ≤ 3 · 1022. A first step towards a
- * subnormal result must not round, so the bulk goes last. */
+/* In three steps of about the same size, |n| ≤ 3 · 1022: where a is near 1, only the last one rounds. */
 lilac_simt_value lilac_lower_scale(math_builder *k, lilac_simt_value a, lilac_simt_value n) {
     lilac_simt_value bound[2] = {num(k, -2200.0), num(k, 2200.0)};
     n = op2(k, LILAC_SIMT_OP_FMAX, n, bound[0]);
@@ -41,6 +40,43 @@ lilac_simt_value lilac_lower_scale(math_builder *k, lilac_simt_value a, lilac_si
     lilac_simt_value rest = sub(k, n, add(k, third, third));
     lilac_simt_value step = lilac_lower_power_of_two(k, third);
     return mul(k, mul(k, mul(k, a, step), step), lilac_lower_power_of_two(k, rest));
+}
+
+/* The nearest exponent of a normal number. */
+static lilac_simt_value normal_exponent(math_builder *k, lilac_simt_type type, lilac_simt_value n) {
+    const int32_t most = type == LILAC_SIMT_F64 ? 1023 : 127;
+    lilac_simt_value held = with(k, LILAC_SIMT_OP_MIN_S, n, most);
+    return with(k, LILAC_SIMT_OP_MAX_S, held, 1 - most);
+}
+
+lilac_simt_value lilac_lower_power_of_exponent(math_builder *k, lilac_simt_type type,
+                                               lilac_simt_value n) {
+    if (type == LILAC_SIMT_F32) {
+        lilac_simt_value field = with(k, LILAC_SIMT_OP_ADD, n, 127);
+        return cast(k, LILAC_SIMT_F32, with(k, LILAC_SIMT_OP_SHL, field, 23));
+    }
+    lilac_simt_value words[2] = {integer(k, LILAC_SIMT_I32, 0)};
+    words[1] = with(k, LILAC_SIMT_OP_SHL, with(k, LILAC_SIMT_OP_ADD, n, 1023), 20);
+    return cast(k, LILAC_SIMT_F64, lilac_simt_pack(k->b, LILAC_SIMT_I64, 2, words));
+}
+
+/* In three steps, of which the last one takes as much of n as a normal number has. Only that one rounds: what
+ * the others leave of a result that is not 0 is normal. */
+lilac_simt_value lilac_lower_load_exponent(math_builder *k, lilac_simt_value a,
+                                           lilac_simt_value n) {
+    const lilac_simt_type type = kind(k, a);
+    lilac_simt_value last = normal_exponent(k, type, n);
+    lilac_simt_value rest = op2(k, LILAC_SIMT_OP_SUB, n, last);
+    lilac_simt_value first = normal_exponent(k, type, rest);
+    lilac_simt_value second = normal_exponent(k, type, op2(k, LILAC_SIMT_OP_SUB, rest, first));
+    lilac_simt_value result = mul(k, a, lilac_lower_power_of_exponent(k, type, second));
+    result = mul(k, result, lilac_lower_power_of_exponent(k, type, first));
+    return mul(k, result, lilac_lower_power_of_exponent(k, type, last));
+}
+
+lilac_simt_value lilac_lower_math_ldexp(math_builder *k, const lilac_simt_value *in) {
+    return lilac_lower_load_exponent(k, in[0],
+                                     convert(k, LILAC_SIMT_OP_F2S, LILAC_SIMT_I32, in[1]));
 }
 
 lilac_simt_value lilac_lower_mantissa(math_builder *k, lilac_simt_value a,

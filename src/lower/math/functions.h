@@ -137,7 +137,7 @@ static inline lilac_simt_value either(math_builder *k, lilac_simt_value a, lilac
 /* ---- the files ------------------------------------------------------------------------------ */
 
 /* functions.c: a polynomial; y with the sign of x (any float type); 2^n for a whole n from -1022 to
- * 1023; a 2^n for any n up to ±2200 or so, rounded once; the number and its exponent,
+ * 1023; a 2^n for any n up to ±2200 or so, rounded once if a is near 1; the number and its exponent,
  * a = m 2^e with 1 ≤ |m| < 2, e an f64, subnormal numbers included. */
 lilac_simt_value lilac_lower_polynomial_at(math_builder *k, const lilac_lower_polynomial *p,
                                            lilac_simt_value x);
@@ -146,6 +146,10 @@ lilac_simt_value lilac_lower_power_of_two(math_builder *k, lilac_simt_value n);
 lilac_simt_value lilac_lower_scale(math_builder *k, lilac_simt_value a, lilac_simt_value n);
 lilac_simt_value lilac_lower_mantissa(math_builder *k, lilac_simt_value a,
                                       lilac_simt_value *exponent);
+/* functions.c: for an i32 n, 2^n as an f32 or f64, if that is a normal number; a 2^n for any n, rounded once. */
+lilac_simt_value lilac_lower_power_of_exponent(math_builder *k, lilac_simt_type type,
+                                               lilac_simt_value n);
+lilac_simt_value lilac_lower_load_exponent(math_builder *k, lilac_simt_value a, lilac_simt_value n);
 /* functions.c: the words of an f64, the low one first, and the f64 of two words. The integer next to a · factor,
  * below 2^31, as an f64; *word: as an i32. */
 void lilac_lower_words(math_builder *k, lilac_simt_value a, lilac_simt_value *words);
@@ -218,6 +222,8 @@ FUNCTION(asinh);
 FUNCTION(acosh);
 FUNCTION(atanh);
 FUNCTION(pow);
+/* functions.c; the second operand is whole */
+FUNCTION(ldexp);
 /* trigonometric.c */
 FUNCTION(sin);
 FUNCTION(cos);

@@ -173,18 +173,6 @@ static value as_result(math_builder *k, const operation *row, value a) {
     return lilac_lower_convert(k->l, a, result_type(row), LILAC_ROUND_NEAREST_EVEN);
 }
 
-/* f32 in doubles, where the largest and smallest results have room. */
-BUILD(load_exponent) {
-    value n = convert(k, LILAC_SIMT_OP_S2F, LILAC_SIMT_F64, in[1]);
-    value a = as_double(k, in[0]);
-    if (result_type(row) == LILAC_SIMT_F64) {
-        return lilac_lower_scale(k, a, n);
-    }
-    n = op2(k, LILAC_SIMT_OP_FMAX, n, num(k, -400.0));
-    n = op2(k, LILAC_SIMT_OP_FMIN, n, num(k, 400.0));
-    return as_result(k, row, mul(k, a, lilac_lower_power_of_two(k, n)));
-}
-
 static value exponent_of(math_builder *k, value a) {
     value e;
     (void)lilac_lower_mantissa(k, as_double(k, a), &e);
@@ -416,8 +404,6 @@ static const operation operations[] = {
     FLOATS("fdim", "fff", "ddd", positive_difference, 0, 0),
     FLOATS("nextafter", "fff", "ddd", next_after, 0, 0),
     {"saturatef", "ff", saturate, 0, 0},
-    FLOATS("ldexp", "ffi", "ddi", load_exponent, 0, 0),
-    FLOATS("scalbn", "ffi", "ddi", load_exponent, 0, 0),
     FLOATS("logb", "ff", "dd", exponent_float, 0, 0),
     FLOATS("ilogb", "if", "id", exponent_integer, 0, 0),
 

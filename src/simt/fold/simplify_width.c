@@ -472,6 +472,27 @@ bool lilac_simt_simplify_access(lilac_simt_builder *b, instruction *like) {
     return changed;
 }
 
+/* Has the float a bit for each bit of the integers? */
+static bool holds(lilac_simt_type number, lilac_simt_type integer) {
+    const uint32_t bits = number == LILAC_SIMT_F64   ? 53
+                          : number == LILAC_SIMT_F32 ? 24
+                          : number == LILAC_SIMT_F16 ? 11
+                                                     : 8;
+    return integer != LILAC_SIMT_I1 && lilac_simt_type_bits(integer) <= bits;
+}
+
+/* An integer that became a float, and again that integer. */
+static lilac_simt_value simplify_to_integer(const lilac_simt_builder *b, const instruction *like,
+                                            lilac_simt_type type) {
+    const lilac_simt_opcode back =
+        like->code == LILAC_SIMT_OP_F2S ? LILAC_SIMT_OP_S2F : LILAC_SIMT_OP_U2F;
+    const instruction *d = lilac_simt_defined_by(b, like->operands[0], back);
+    return d != NULL && type_of(b, d->operands[0]) == type &&
+                   holds(type_of(b, like->operands[0]), type)
+               ? d->operands[0]
+               : 0;
+}
+
 lilac_simt_value lilac_simt_simplify_width(lilac_simt_builder *b, instruction *like,
                                            lilac_simt_type type, bool *again) {
     switch (like->code) {
@@ -482,6 +503,9 @@ lilac_simt_value lilac_simt_simplify_width(lilac_simt_builder *b, instruction *l
         return simplify_trunc(b, like, type, again);
     case LILAC_SIMT_OP_FCVT:
         return simplify_fcvt(b, like, type, again);
+    case LILAC_SIMT_OP_F2S:
+    case LILAC_SIMT_OP_F2U:
+        return simplify_to_integer(b, like, type);
     case LILAC_SIMT_OP_BITCAST:
         return simplify_bitcast(b, like, type, again);
     case LILAC_SIMT_OP_PACK:
