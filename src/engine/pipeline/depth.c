@@ -101,7 +101,7 @@ enum {
     MOST_DISTANCE = 8,   /* beyond num_stages: the copies before the loop are code */
     PARTITIONS = 4,      /* of a multiprocessor, which issue instructions of their own warps */
     LEAST_BLOCKS = 3,    /* that stay resident where further buffers cost blocks */
-    FP4_INSTRUCTIONS = 5 /* for a word of two elements (src/lower/fp4_to_fp.c) */
+    FP4_INSTRUCTIONS = 5 /* for a word of two elements (src/lower/fp4.c) */
 };
 
 typedef struct demand {
@@ -114,12 +114,11 @@ typedef struct demand {
     uint32_t words;        /* live registers of a thread that hold tensors */
     uint32_t sums;         /* and those of the accumulators of the loop's products */
     uint64_t clocks;       /* of the products of an iteration */
-    uint64_t
-        computed; /* instructions of a thread in an iteration's other arithmetic, one for a word */
-    uint64_t reserve; /* for exchanges between warps */
-    bool multiplies;  /* by mma */
-    bool chained;     /* products of products */
-    bool computes;    /* other arithmetic than products */
+    uint64_t computed;     /* instructions of a thread and iteration in other arithmetic */
+    uint64_t reserve;      /* for exchanges between warps */
+    bool multiplies;       /* by mma */
+    bool chained;          /* products of products */
+    bool computes;         /* other arithmetic than products */
     bool persistent;
     bool asked_to_delay; /* by a request */
 } demand;
