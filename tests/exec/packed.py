@@ -4,7 +4,8 @@ their pointers advance by half of the loop's step. The result of some has the su
 A launch with tensor maps of the launcher must have no finding and the same bits as one without, and as one whose loop
 computes nothing ahead. Both operands must have maps, and the packed one must be read in vectors and not byte by byte.
 Loops carry the packed numbers of the next iteration where two blocks of a multiprocessor have registers for that, else
-the unpacked operand. ptxas must neither spill nor serialise the products, where it is there.
+the unpacked operand; rings are shorter where only that leaves memory for the second block. ptxas must neither spill nor
+serialise the products, where it is there.
 """
 
 import os
@@ -127,11 +128,11 @@ module {
 
 
 class Kernel:
-    """`packed`: whether the loop carries the packed numbers; None: either."""
+    """`packed`: whether the loop carries the packed numbers, and `buffers`: how many its rings have; None: any."""
 
-    def __init__(self, seed, warps=None, tile=None, packed=None):
+    def __init__(self, seed, warps=None, tile=None, packed=None, buffers=None):
         source = random.Random("packed %d" % seed)
-        self.packed = packed
+        self.packed, self.buffers = packed, buffers
         self.type = source.choice(["f16", "bf16"])
         self.warps = warps or source.choice([4, 8])
         self.bm, self.bn, self.bk = tile or (
@@ -182,12 +183,16 @@ def check(lilac, ptxas, kernel):
                                            output="c")
             if staggered.findings(said) or plain != bits:
                 return "a finding or another result without maps, %s:\n%s" % (words, said)
-        loop = re.search(r"scf\.for .* -> \((.*)\)", command.run(
-            lilac, "compile", path, "--num-warps", str(kernel.warps), "--launch-maps", "--emit", "ttgir").stdout)
-        packed = "tensor<%dx%dxi8" % (kernel.bn, kernel.bk // 2) in loop.group(1)
-        if packed != (packed if kernel.packed is None else kernel.packed) or \
-                packed == bool(re.search(r"tensor<\d+x\d+xb?f16", loop.group(1))):
-            return "the loop carries " + loop.group(1)
+        tile = command.run(lilac, "compile", path, "--num-warps", str(kernel.warps), "--launch-maps", "--emit",
+                           "ttgir").stdout
+        carried = re.search(r"scf\.for .* -> \((.*)\)", tile).group(1)
+        packed = "tensor<%dx%dxi8" % (kernel.bn, kernel.bk // 2) in carried
+        operand = re.search(r"tensor<\d+x\d+xb?f16", carried) is not None
+        if packed == operand or kernel.packed not in (None, packed):
+            return "the loop carries " + carried
+        buffers = int(re.search(r'lilac\.schedule = "[^"]*buffers=(\d+)', tile).group(1))
+        if kernel.buffers not in (None, buffers):
+            return "the rings have %d buffers" % buffers
         command.run(lilac, "compile", path, "--num-warps", str(kernel.warps), "--launch-maps", "-o", ptx)
         with open(ptx) as file:
             text = file.read()
@@ -198,7 +203,7 @@ def check(lilac, ptxas, kernel):
 
 def main():
     lilac, ptxas = command.parse_arguments(__doc__).lilac, shutil.which("ptxas")
-    chosen = [Kernel(100, 8, (128, 128, 128), packed=True), Kernel(101, 8, (64, 256, 64), packed=True),
+    chosen = [Kernel(100, 8, (128, 128, 128), packed=True, buffers=2), Kernel(101, 8, (64, 256, 64), packed=True),
               Kernel(102, 4, (128, 64, 128), packed=False), Kernel(103, 8, (128, 256, 64), packed=False)]
     return staggered.check_all(chosen + [Kernel(seed) for seed in range(KERNELS)],
                                lambda _, kernel: check(lilac, ptxas, kernel))

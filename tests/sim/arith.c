@@ -1171,6 +1171,7 @@ static void floats_to_integers(void **state) {
                 const uint32_t held = bits == 8 ? 16 : bits;
                 wide most = sign ? ((wide)1 << (held - 1)) - 1 : ((wide)1 << held) - 1;
                 const bool sign_bit = held == 64 || (held > 1 && from == LILAC_SIMT_F64);
+                const wide of_nan = sign_bit ? (wide)1 << (held - 1) : 0;
                 wide least = sign ? -most - 1 : 0;
                 sim_operation operation = {.code = sign ? LILAC_SIMT_OP_F2S : LILAC_SIMT_OP_F2U,
                                            .result = to,
@@ -1180,7 +1181,7 @@ static void floats_to_integers(void **state) {
                 run(&operation, 512);
                 for (uint32_t i = 0; i < 512; i++) {
                     double x = trunc(float_value(from, pool.values[0][i]));
-                    wide r = x != x ? sign_bit ? (wide)1 << (held - 1) : 0
+                    wide r = x != x                                 ? of_nan
                              : (long double)x >= (long double)most  ? most
                              : (long double)x <= (long double)least ? least
                                                                     : (wide)x;

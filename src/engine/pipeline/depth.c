@@ -224,7 +224,7 @@ static uint32_t resident_with(const demand *d, uint64_t slot_bytes, uint32_t buf
 }
 
 /* The registers of a thread where the pass occupancy asks for a second block. Tensor copies need no
- * addresses, which matters where a limit of registers does not serialise products of products. */
+ * addresses. Products of products keep the full number: a limit of registers would serialise them. */
 static uint32_t least_registers(const demand *d) {
     const bool addresses = d->chained || d->p->box_count < d->p->load_count;
     const uint32_t other =

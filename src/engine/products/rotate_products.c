@@ -24,8 +24,8 @@
  * outside. Nothing in the body may write global memory. The original operations of the body are
  * replaced by those of the next iteration. overlap_products then delays the waits.
  *
- * Where two blocks of a multiprocessor can be resident, and no more, it is better that both are than that
- * one computes and multiplies at the same time (bench/results/decisions.md).
+ * A second resident block of a multiprocessor gains more than the overlap in one block. Where two blocks fit,
+ * and no more, sources leave it the registers of a second operand (bench/results/decisions.md).
  *
  * A rotated result is there twice, and loads that other operations use too get a second ring. Where
  * that leaves one resident block of several, too few registers, or no memory for rings of two buffers, the
@@ -560,7 +560,8 @@ static bool rotate_operand(rotation *r, lilac_tile_value *operand) {
     for (uint32_t i = 0; i < s.count; i++) {
         lilac_tile_number(r->function);
         if (!find_slice(r, s.values[i]) || !carries_arithmetic(r)) {
-            return i > 0;
+            return i >
+                   0; /* it needs a source that is rotated already, and stays in its iteration */
         }
         rotate(r, s.values[i], product->next); /* while its product is in flight */
     }

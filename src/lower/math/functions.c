@@ -60,8 +60,8 @@ lilac_simt_value lilac_lower_power_of_exponent(math_builder *k, lilac_simt_type 
     return cast(k, LILAC_SIMT_F64, lilac_simt_pack(k->b, LILAC_SIMT_I64, 2, words));
 }
 
-/* In three steps, of which the last one takes as much of n as a normal number has. Only that one rounds: what
- * the others leave of a result that is not 0 is normal. */
+/* a times three powers of two whose exponents sum to n. The exponent of the last one is n, limited to those of
+ * normal numbers, so that the first two products are exact if the result is not 0, and only the last is rounded. */
 lilac_simt_value lilac_lower_load_exponent(math_builder *k, lilac_simt_value a,
                                            lilac_simt_value n) {
     const lilac_simt_type type = kind(k, a);
