@@ -79,7 +79,11 @@ LILAC_API lilac_simt_value lilac_simt_wgmma_wait(lilac_simt_builder *b, uint32_t
  * the same in all lanes of a warp) plus `offset` (likewise, within the block's memory; 0: none), which a loop
  * adds to what is computed before it; like->start is not used. Where a value is not known to be uniform,
  * lane 0's is broadcast: assemblers then keep the descriptor in a uniform register. Advance it by
- * adding bytes / 16. */
+ * adding bytes / 16.
+ *
+ * A descriptor is a sum of 64 bits, or two words where that would add a negative number (swizzles of 32 and 64
+ * bytes): from such sums with one address, ptxas of CUDA 12.8 makes code that reads a uniform register that
+ * nothing wrote (tests/data/products/states.ttir). */
 LILAC_API lilac_simt_value lilac_simt_matrix_descriptor(lilac_simt_builder *b,
                                                         lilac_simt_value start,
                                                         lilac_simt_value offset,

@@ -65,12 +65,6 @@ typedef struct lilac_lower_value {
     const lilac_tile_value *tile; /* of a descriptor or token: the value that it represents */
 } lilac_lower_value;
 
-/* An address at which a product reads an operand (matrix/warp_group_dot.c). */
-typedef struct lilac_lower_read {
-    lilac_simt_value address;
-    struct lilac_lower_read *next;
-} lilac_lower_read;
-
 typedef struct lilac_lowering {
     lilac_context *context;
     const lilac_target *target;
@@ -95,7 +89,6 @@ typedef struct lilac_lowering {
     lilac_simt_value active;
     const struct lilac_lower_scalars *scalars;   /* see scalars.c */
     struct lilac_lower_f32_pending *f32_pending; /* math/f32_elements.c, during one operation */
-    lilac_lower_read *product_reads;             /* each address once */
     struct lilac_lower_partitions
         *partitions; /* partitions.h; NULL: all warps execute one program */
     bool failed;

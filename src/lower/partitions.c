@@ -462,7 +462,6 @@ static void open_window(lilac_lowering *l, uint32_t number) {
 /* What the programs before computed is not visible in this one, and its scratch memory is its own.
  * */
 static void begin_window(lilac_lowering *l) {
-    l->product_reads = NULL;
     l->scratch_floor = l->shared_bytes;
     l->scratch_begin = l->scratch_next = l->reused_begin = l->reused_end = 0;
     lilac_lower_place_scratch(l);

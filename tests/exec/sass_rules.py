@@ -94,6 +94,7 @@ MUTATIONS = [
     ("sass", "ULDC.64 UR6", "ULDC UR6", {"undefined"}),  # the descriptor of B is in UR6 and UR7
     ("sass", "ULDC.64 UR4", "ULDC UR4", set()),
     ("sass", "UMOV UR8, 0x400", "UIADD3 UR8, UR9, 0x1, URZ", {"undefined"}),
+    ("sass", "UMOV UR8, 0x400", "UIADD3 UR8, UR8, 0x1, URZ", {"undefined"}),
     ("sass", "`(.L_x_0)", "`(.L_x_1)", {"loops"}),
     # operand A in R8 to R11: until the wait nothing may write it
     ("sass", "LDGDEPBAR", "IADD3 R11, R3, 0x1, RZ ;\n        LDGDEPBAR", {"operand A"}),

@@ -1,5 +1,5 @@
 /* lower: scratch memory that reductions use again lies in the block's memory; separate bytes of
- * exchanges do not cost the second resident block, and those in front of a loop none. */
+ * exchanges do not cost the second resident block, and those in front of a loop none; all fit in the device's. */
 #include "support/lower_harness.h"
 
 #define LAYOUTS                                                                                    \
@@ -72,12 +72,12 @@ static void larger_partials_than_before(void **state) {
     harness_close(&h);
 }
 
-enum { TILE = 4096, ITERATIONS = 3 };
+enum { TILE = 4096, ITERATIONS = 3, MEMORIES = 3 };
 
-/* Two conversions of TILE elements in a loop, while `first` and `second` elements of memory are
+/* Two conversions of TILE elements in a loop, while memories of these numbers of elements (0: none) are
  * allocated. `before`: two more in front of the loop, in which the elements of the first tile lose
  * nothing. */
-static void generate_loop(lilac_text *out, uint32_t first, uint32_t second, bool before) {
+static void generate_loop(lilac_text *out, const uint32_t *sizes, bool before) {
     static const char layouts[] =
         "#a = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], "
         "order = [0]}>\n"
@@ -103,9 +103,8 @@ static void generate_loop(lilac_text *out, uint32_t first, uint32_t second, bool
         "%q = arith.muli %f, %f : tensor<4096xi32, #b>\n"
         "%g = ttg.convert_layout %q : tensor<4096xi32, #b> -> tensor<4096xi32, #a>\n"
         "tt.store %op, %g : tensor<4096x!tt.ptr<i32>, #a>\n";
-    const uint32_t sizes[2] = {first, second};
     lilac_text_puts(out, layouts);
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < MEMORIES && sizes[i] != 0; i++) {
         lilac_text_printf(out,
                           "%%m%u = ttg.local_alloc : () -> "
                           "!ttg.memdesc<%uxi32, #c, #smem, mutable>\n",
@@ -127,7 +126,7 @@ static void generate_loop(lilac_text *out, uint32_t first, uint32_t second, bool
                              "tt.store %up, %uz : tensor<4096x!tt.ptr<i32>, #a>\n");
     }
     lilac_text_puts(out, loop);
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < MEMORIES && sizes[i] != 0; i++) {
         lilac_text_printf(out,
                           "%%w%u = arith.constant dense<7> : tensor<%uxi32, #a>\n"
                           "ttg.local_store %%w%u, %%m%u : tensor<%uxi32, #a> -> "
@@ -137,25 +136,26 @@ static void generate_loop(lilac_text *out, uint32_t first, uint32_t second, bool
     lilac_text_puts(out, "}\ntt.return\n}\n}\n");
 }
 
-/* Separate bytes for both, unless they cost the second resident block; those in front of the loop
- * share bytes with those in it where separate ones cost one of several. */
+/* Separate bytes for both, unless they cost the second resident block or are more than the device has; those in
+ * front of the loop share bytes with those in it where separate ones cost one of several. */
 static void blocks_before_separate_bytes(void **state) {
     (void)state;
     static const struct {
-        uint32_t first, second;
+        uint32_t sizes[MEMORIES];
         bool before;
         uint32_t bytes;
-    } cases[] = {{4096, 4096, false, 4 * (8192 + 2 * TILE)},
-                 {4096, 4096, true, 4 * (8192 + 2 * TILE)},
-                 {16384, 8192, false, 4 * (24576 + TILE)},
-                 {16384, 16384, false, 4 * (32768 + 2 * TILE)}};
+    } cases[] = {{{4096, 4096}, false, 4 * (8192 + 2 * TILE)},
+                 {{4096, 4096}, true, 4 * (8192 + 2 * TILE)},
+                 {{16384, 8192}, false, 4 * (24576 + TILE)},
+                 {{16384, 16384}, false, 4 * (32768 + 2 * TILE)},
+                 {{32768, 16384, 4096}, false, 4 * (53248 + TILE)}};
     static uint32_t x[ITERATIONS * TILE], o[ITERATIONS * TILE];
     for (uint32_t i = 0; i < ITERATIONS * TILE; i++) {
         x[i] = 2654435761U * i;
     }
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         lilac_text text = {0};
-        generate_loop(&text, cases[c].first, cases[c].second, cases[c].before);
+        generate_loop(&text, cases[c].sizes, cases[c].before);
         harness h;
         memset(o, 0, sizeof o);
         harness_open(&h, lilac_text_get(&text), 4, false);

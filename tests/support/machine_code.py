@@ -232,7 +232,7 @@ RULES = EQUAL + [
     "loops",         # as many with products in SASS as in PTX
     "fences",        # at most one WARPGROUP.ARRIVE for each wgmma.fence of the loop
     "uniform",       # a loop with wgmma moves nothing to uniform registers (R2UR)
-    "undefined",     # a uniform register that is read is written somewhere
+    "undefined",     # a uniform register that is read is written before
     "size",          # a loop with wgmma fits in the instruction cache
     "overlap",       # work under products in flight stays there
     "deleted",       # the kernel has at least as many products as its PTX
@@ -432,24 +432,27 @@ def uniform_result(instruction):
 def uniform_operands(instruction):
     """The uniform registers that it reads. The descriptors of a product are in four registers, of which one
     with operand A in registers reads the last two."""
-    written, in_registers = uniform_result(instruction), (
-        len(instruction.operands) > 1 and REGISTER.match(instruction.operands[1]))
+    is_result = len(uniform_result(instruction)) > 0
+    in_registers = len(instruction.operands) > 1 and REGISTER.match(instruction.operands[1])
     for operand in instruction.operands:
+        if is_result and re.match(r"^UR\d+$", operand):
+            is_result = False
+            continue
         for found in UNIFORM.finditer(operand):
             register = int(found.group(1))
-            if "gdesc[" in operand:
-                yield from range(register + (2 if in_registers else 0), register + 4)
-            elif register not in written:
-                yield register
+            descriptors = range(register + (2 if in_registers else 0), register + 4)
+            yield from descriptors if "gdesc[" in operand else [register]
 
 
 def check_uniform_registers(sass):
-    """ptxas 12.8 has read registers that nothing writes, where two products of a chain read one address and
-    the second one has operand A in registers."""
-    written = {register for one in sass.instructions for register in uniform_result(one)}
-    return [Violation("undefined", "'%s' reads UR%d, which nothing writes" % (one, register))
-            for one in sass.instructions for register in uniform_operands(one)
-            if register not in written]
+    """ptxas 12.8 has read registers that nothing writes before, in the order of the listing, where descriptors of
+    one address were sums with negative numbers (lilac/simt_matrix.h)."""
+    written, found = set(), []
+    for one in sass.instructions:
+        found += [Violation("undefined", "'%s' reads UR%d, which nothing writes before" % (one, register))
+                  for register in uniform_operands(one) if register not in written]
+        written.update(uniform_result(one))
+    return found
 
 
 def check_kernel(ptx, sass):

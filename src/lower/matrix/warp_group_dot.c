@@ -44,23 +44,6 @@ typedef struct product {
 
 /* ---- operands in shared memory -------------------------------------------------------------- */
 
-/* Has an earlier product read an operand at this address, and has this one A in registers? ptxas of
- * CUDA 12.8 computes the descriptors of two such products from one sum, and reads a uniform
- * register that nothing wrote. */
-static bool is_read_again(const product *p, lilac_simt_value address) {
-    lilac_lowering *l = p->dot.l;
-    const lilac_lower_read *read = l->product_reads;
-    while (read != NULL && read->address != address) {
-        read = read->next;
-    }
-    if (read == NULL) {
-        lilac_lower_read *added = lilac_arena_new(l->arena, lilac_lower_read);
-        *added = (lilac_lower_read){address, l->product_reads};
-        l->product_reads = added;
-    }
-    return read != NULL && p->payload.registers;
-}
-
 /* The descriptor of the warp's part of an operand. */
 static lilac_simt_value describe(const product *p, uint32_t operand,
                                  const lilac_lower_memory *memory) {
@@ -84,14 +67,7 @@ static lilac_simt_value describe(const product *p, uint32_t operand,
                                                  (int64_t)memory->shift * o->plan.element_bytes));
     sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum,
                          lilac_lower_linear(b, d->thread_bits, columns, 0, NULL));
-    lilac_simt_value offset = memory->dynamic;
-    const lilac_simt_value address =
-        offset == 0 ? sum : lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum, offset);
-    if (is_read_again(p, address)) {
-        sum = lilac_simt_op1(b, LILAC_SIMT_OP_OPAQUE, type, address);
-        offset = 0;
-    }
-    return lilac_simt_matrix_descriptor(b, sum, offset, &o->plan.like);
+    return lilac_simt_matrix_descriptor(b, sum, memory->dynamic, &o->plan.like);
 }
 
 static bool open_memory(product *p, const lilac_tile_op *op, uint32_t operand) {

@@ -8,8 +8,8 @@
  *                     └──────────────── limit ───────────────┘
  *
  * Reductions have few partial results and share one interval. The limit in a loop is a sixteenth of
- * a multiprocessor's memory for each warp and a quarter of it for a block: a second buffer saves a
- * barrier, but it must not reduce the number of resident warps that hide latency. An exchange
+ * a multiprocessor's memory for each warp and a quarter of it for a block, or what allocations leave: a
+ * second buffer saves a barrier, but it must not reduce the number of resident warps that hide latency. An exchange
  * outside loops executes its barrier once; there the limit is the share of a warp when the
  * multiprocessor is full.
  *
@@ -80,7 +80,8 @@ uint32_t lilac_lower_scratch(lilac_lowering *l, uint64_t bytes) {
     uint64_t start = l->scratch_next;
     const bool begins_loop = costs_block_of_loop(l, bytes);
     if (start + bytes > (uint64_t)l->scratch_begin + scratch_limit(l) ||
-        costs_second_block(l, bytes) || begins_loop) {
+        start + bytes > l->target->arch->shared_bytes || costs_second_block(l, bytes) ||
+        begins_loop) {
         start = l->scratch_begin;
     }
     uint64_t end = start + bytes;
