@@ -186,18 +186,20 @@ static void streams_fill_partitions(void **state) {
 /* What is computed from the sum of a row: a square, a sum over the lanes, or a product of matrices. */
 typedef enum row_kind { SQUARE, EXCHANGE, PRODUCT } row_kind;
 
-/* Loads of a row, what is computed from its sum, and a store of each element. */
-static void generate_row(lilac_text *out, uint32_t elements, row_kind kind) {
-    lilac_text_puts(out, "simt.module target \"sm_90a\" {\n"
-                         "kernel @k(%i: i64 ptr align 16, %o: i64 ptr align 16) "
-                         "warps 1 ctas 1 shared 0 {\n"
-                         "%t = thread : i32\n%b = block x : i32\n%k = const 256 : i32\n"
-                         "%m = mulwide_u %b, %k : i64\n%n = mulwide_u %t, %k : i64\n"
-                         "%p = param 0 : i64\n%r = param 1 : i64\n%a = add %m, %n : i64\n"
-                         "%in = add %p, %a : i64\n%out = add %r, %a : i64\n"
-                         "%s0 = const 0.0 : f32\n%one = const 1 : i32\n");
+/* Loads of a row from global or shared memory, what is computed from its sum, and a store of each element. */
+static void generate_row(lilac_text *out, uint32_t elements, row_kind kind, bool shared) {
+    lilac_text_puts(out,
+                    "simt.module target \"sm_90a\" {\n"
+                    "kernel @k(%i: i64 ptr align 16, %o: i64 ptr align 16) "
+                    "warps 1 ctas 1 shared 4096 {\n"
+                    "%t = thread : i32\n%b = block x : i32\n%k = const 256 : i32\n"
+                    "%m = mulwide_u %b, %k : i64\n%n = mulwide_u %t, %k : i64\n"
+                    "%p = param 0 : i64\n%r = param 1 : i64\n%a = add %m, %n : i64\n"
+                    "%in = add %p, %a : i64\n%out = add %r, %a : i64\n"
+                    "%s0 = const 0.0 : f32\n%one = const 1 : i32\n%base = shared_base : i32\n");
     for (uint32_t e = 0; e < elements; e++) {
-        lilac_text_printf(out, "%%x%u = ld.global [%%in + %u] : f32\n", e, 4 * e);
+        lilac_text_printf(out, "%%x%u = ld.%s + %u] : f32\n", e,
+                          shared ? "shared [%base" : "global [%in", 4 * e);
     }
     for (uint32_t e = 0; e < elements; e++) {
         lilac_text_printf(out, "%%s%u = fadd %%s%u, %%x%u : f32\n", e + 1, e, e);
@@ -226,17 +228,22 @@ static void generate_row(lilac_text *out, uint32_t elements, row_kind kind) {
 
 static void generate_sum(lilac_text *out, uint32_t warps, uint32_t elements) {
     (void)warps;
-    generate_row(out, elements, EXCHANGE);
+    generate_row(out, elements, EXCHANGE, false);
 }
 
 static void generate_line(lilac_text *out, uint32_t warps, uint32_t elements) {
     (void)warps;
-    generate_row(out, elements, SQUARE);
+    generate_row(out, elements, SQUARE, false);
+}
+
+static void generate_shared_line(lilac_text *out, uint32_t warps, uint32_t elements) {
+    (void)warps;
+    generate_row(out, elements, SQUARE, true);
 }
 
 static void generate_line_with_product(lilac_text *out, uint32_t warps, uint32_t elements) {
     (void)warps;
-    generate_row(out, elements, PRODUCT);
+    generate_row(out, elements, PRODUCT, false);
 }
 
 /* A sum over lanes waits for all loads of the row, which have registers then, if there are four or
@@ -333,19 +340,21 @@ static void two_blocks_of_products(void **state) {
     }
 }
 
-/* Where live words of products do not fit in the registers of a thread, one block is enough, however small it
- * is. Other code gets no number. */
-static void one_block_for_products_that_spill(void **state) {
+/* Where live words of products, or words that are not loaded from global memory, do not fit in the registers of a
+ * thread, one block is enough, however small it is. Other code gets no number. */
+static void one_block_for_code_that_spills(void **state) {
     (void)state;
     assert_int_equal(blocks_of_products(4, 256, 1, 100), 0);
     assert_int_equal(blocks_of_products(4, 256, 1, 200), 1);
-    for (uint32_t product = 0; product < 2; product++) {
-        void (*const put)(lilac_text *, uint32_t, uint32_t) =
-            product == 0 ? generate_line : generate_line_with_product;
-        const outcome few = run(put, 1, 96), many = run(put, 1, 300);
+    static const struct {
+        void (*put)(lilac_text *, uint32_t, uint32_t);
+        uint32_t blocks;
+    } cases[] = {{generate_line, 0}, {generate_shared_line, 1}, {generate_line_with_product, 1}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const outcome few = run(cases[c].put, 1, 96), many = run(cases[c].put, 1, 300);
         assert_true(few.words <= LILAC_MOST_REGISTERS && many.words > LILAC_MOST_REGISTERS);
         assert_int_equal(few.blocks, 0);
-        assert_int_equal(many.blocks, product);
+        assert_int_equal(many.blocks, cases[c].blocks);
     }
 }
 
@@ -587,6 +596,6 @@ int main(void) {
                                        cmocka_unit_test(busy_loops_have_most_warps),
                                        cmocka_unit_test(known_programs),
                                        cmocka_unit_test(two_blocks_of_products),
-                                       cmocka_unit_test(one_block_for_products_that_spill)};
+                                       cmocka_unit_test(one_block_for_code_that_spills)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,11 +78,11 @@
  * If the first one exceeds the time of memory and the second is a fifth less, the kernel gets b + 1
  * blocks.
  *
- * Products whose live words do not fit in the registers of a thread. Where blocks have one or two warps and a
- * thousand words are spilled, ptxas (12.8, 13.0) leaves a thread the 32 registers of the most warps, and spills many
- * times as many. With one block as the number it takes all (bench/results/decisions.md). Other code gets no number:
- * its loads need not be in flight together, as the estimate has them, and without a number ptxas issues them one after
- * another.
+ * Code whose live words do not fit in the registers of a thread, such as products of f32 without tensor cores.
+ * Where a thousand words are spilled, ptxas (12.8, 13.0) leaves a thread the 32 registers of the most warps, and spills
+ * several times as many. With one block as the number it takes all (bench/results/decisions.md). Code without products
+ * of tensor cores gets the number only if the words do not fit without those that it loads, either: its loads need not
+ * be in flight together, as the estimate has them, and without a number ptxas issues them one after another.
  */
 #include "internal.h"
 
@@ -395,6 +395,29 @@ bool lilac_simt_has_registers(const lilac_simt_kernel *kernel, uint32_t more) {
            with_products(kernel, then) == with_products(kernel, now);
 }
 
+static uint64_t loaded_words(const lilac_simt_kernel *kernel, const lilac_simt_body *body) {
+    uint64_t words = 0;
+    for (const lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
+        words += i->code == LILAC_SIMT_OP_LD_GLOBAL ? (bytes_of(kernel, i) + 3) / 4 : 0;
+        for (uint32_t k = 0; k < i->body_count; k++) {
+            words += loaded_words(kernel, i->bodies[k]);
+        }
+    }
+    return words;
+}
+
+/* Do the live words not fit in a thread's registers: of products of tensor cores, or in any order of the loads? */
+static bool must_spill(estimates *e) {
+    const lilac_simt_kernel *kernel = e->kernel;
+    const uint32_t early = words_of(e, LILAC_SIMT_PRESSURE_EARLY);
+    if (early <= LILAC_MOST_REGISTERS || contains(kernel->body, is_any_product)) {
+        return early > LILAC_MOST_REGISTERS;
+    }
+    const uint32_t text = words_of(e, LILAC_SIMT_PRESSURE_TEXT);
+    return (text < early ? text : early) >
+           LILAC_MOST_REGISTERS + loaded_words(kernel, kernel->body);
+}
+
 bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
     estimates e = {.kernel = kernel};
     uint32_t blocks = 0;
@@ -413,10 +436,7 @@ bool lilac_simt_opt_occupancy(lilac_simt_kernel *kernel) {
         }
         blocks = blocks > 0 ? blocks : with_whole_loads(&e);
         blocks = blocks > 0 ? blocks : with_spills(&e);
-        if (blocks == 0 && contains(kernel->body, is_any_product) &&
-            words_of(&e, LILAC_SIMT_PRESSURE_EARLY) > LILAC_MOST_REGISTERS) {
-            blocks = 1;
-        }
+        blocks = blocks == 0 && must_spill(&e) ? 1 : blocks;
     }
     const bool changed = kernel->min_blocks != blocks;
     kernel->min_blocks = blocks;
