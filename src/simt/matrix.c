@@ -391,11 +391,10 @@ lilac_simt_value lilac_simt_matrix_descriptor(lilac_simt_builder *b, lilac_simt_
         low = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, word, low, offset);
     }
     if (rest >> 63 != 0) { /* not a sum with a negative number (simt_matrix.h) */
-        const lilac_simt_value words[2] = {
-            lilac_simt_op2(b, LILAC_SIMT_OP_ADD, word, low,
-                           lilac_simt_constant(b, word, rest & UINT32_MAX)),
-            lilac_simt_constant(b, word, rest >> 32)};
-        return lilac_simt_pack(b, LILAC_SIMT_I64, 2, words);
+        low = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, word, low,
+                             lilac_simt_constant(b, word, rest & UINT32_MAX));
+        const lilac_simt_value high = lilac_simt_constant(b, word, rest >> 32);
+        return lilac_simt_pack(b, LILAC_SIMT_I64, 2, (const lilac_simt_value[]){low, high});
     }
     low = lilac_simt_op1(b, LILAC_SIMT_OP_ZEXT, LILAC_SIMT_I64, low);
     return lilac_simt_op2(b, LILAC_SIMT_OP_ADD, LILAC_SIMT_I64, low,
