@@ -155,6 +155,7 @@ FUNCTION(bessel_rare);
 /* f32_roots.c */
 FUNCTION(sqrt);
 FUNCTION(rsqrt);
+FUNCTION(rsqrt_rounded);
 FUNCTION(cbrt);
 FUNCTION(cbrt_rare);
 FUNCTION(rcbrt);

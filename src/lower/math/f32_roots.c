@@ -2,6 +2,8 @@
  *
  *   √x, 1 / √x    the machine's, within 1 and 2 ulp; subnormal arguments count as 0 unless
  *                 the options keep them
+ *   1 / √x        rounded to nearest: y (1 + e / 2 + 3 e² / 8) with the machine's y and e = 1 - x y². Right for each x
+ *                 and each y that is off by one place at most (tests/lower/rounded_roots.c)
  *   1 / ∛x        r = 2^(-log2 |x| / 3), then r + r (1 - |x| r³) / 3, one of Newton's steps
  *   ∛x            y = |x| r², then y + (|x| - y³) r² / 3
  *   hypot …       the machine's root of the sum of squares
@@ -17,6 +19,20 @@ lilac_simt_value lilac_lower_f32_sqrt(math_builder *k, const lilac_simt_value *i
 
 lilac_simt_value lilac_lower_f32_rsqrt(math_builder *k, const lilac_simt_value *in) {
     return by_instruction(k, LILAC_SIMT_OP_FRSQRT, in[0]);
+}
+
+/* Subnormal arguments are scaled. 0 and ∞ have y, and e is NaN. */
+lilac_simt_value lilac_lower_f32_rsqrt_rounded(math_builder *k, const lilac_simt_value *in) {
+    lilac_simt_value tiny = compare(k, LILAC_SIMT_LT, in[0], f32(k, 0x1p-126));
+    lilac_simt_value x = choose(k, tiny, mul(k, in[0], f32(k, 0x1p24)), in[0]);
+    lilac_simt_value y = flushed(k, LILAC_SIMT_OP_FRSQRT, x);
+    lilac_simt_value root = mul(k, x, y), rest = fma3(k, x, y, minus(k, root));
+    lilac_simt_value e = fma3(k, minus(k, root), y, f32(k, 1.0));
+    e = fma3(k, minus(k, rest), y, e);
+    lilac_simt_value part = fma3(k, mul(k, e, f32(k, 0.375)), e, mul(k, e, f32(k, 0.5)));
+    lilac_simt_value result = fma3(k, y, part, y);
+    result = choose(k, compare(k, LILAC_SIMT_EQ, result, result), result, y);
+    return choose(k, tiny, mul(k, result, f32(k, 0x1p12)), result);
 }
 
 /* ---- cube roots ----------------------------------------------------------------------------- */

@@ -250,7 +250,8 @@ BUILD(rounded_arithmetic) {
 }
 
 BUILD(root_inverse) {
-    return as_result(k, row, quotient(k, num(k, 1.0), root_of(k, as_double(k, in[0]))));
+    (void)row;
+    return lilac_lower_f32_rsqrt_rounded(k, in);
 }
 
 /* ---- halves of a double --------------------------------------------------------------------- */
