@@ -560,8 +560,8 @@ static bool rotate_operand(rotation *r, lilac_tile_value *operand) {
     for (uint32_t i = 0; i < s.count; i++) {
         lilac_tile_number(r->function);
         if (!find_slice(r, s.values[i]) || !carries_arithmetic(r)) {
-            return i >
-                   0; /* it needs a source that is rotated already, and stays in its iteration */
+            /* one that needs a source that is rotated already stays in its iteration */
+            return i > 0;
         }
         rotate(r, s.values[i], product->next); /* while its product is in flight */
     }

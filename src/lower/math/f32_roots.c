@@ -3,7 +3,7 @@
  *   √x, 1 / √x    the machine's, within 1 and 2 ulp; subnormal arguments count as 0 unless
  *                 the options keep them
  *   1 / √x        rounded to nearest: y (1 + e / 2 + 3 e² / 8) with the machine's y and e = 1 - x y². Right for each x
- *                 and each y that is off by one place at most (tests/lower/rounded_roots.c)
+ *                 and each y within 2^-22.9, the manual's bound (tests/lower/rounded_roots.c)
  *   1 / ∛x        r = 2^(-log2 |x| / 3), then r + r (1 - |x| r³) / 3, one of Newton's steps
  *   ∛x            y = |x| r², then y + (|x| - y³) r² / 3
  *   hypot …       the machine's root of the sum of squares
