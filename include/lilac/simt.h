@@ -643,6 +643,8 @@ LILAC_API void lilac_simt_memory_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_warp_barrier(lilac_simt_builder *b);
 LILAC_API void lilac_simt_cluster_barrier(lilac_simt_builder *b);
+/* No effect, but ptxas moves no access of memory across it, which it would do until registers spill. */
+LILAC_API void lilac_simt_schedule_accesses(lilac_simt_builder *b);
 LILAC_API void lilac_simt_group_barrier(lilac_simt_builder *b, lilac_simt_value number,
                                         uint32_t threads);
 LILAC_API void lilac_simt_group_barrier_partition(lilac_simt_builder *b, lilac_simt_value number,

@@ -40,13 +40,28 @@ bool lilac_engine_fold_constant(const lilac_tile_op *op, int64_t *result);
 lilac_tile_op *lilac_engine_make_constant(lilac_tile_module *module, lilac_tile_op *place,
                                           const lilac_tile_type *type, int64_t value);
 
+/* What one operation of the pass simplify becomes. */
+enum { LILAC_MOST_NEW_OPERATIONS = 32 };
+
 /* ---- narrow_divisions.c ------------------------------------------------------------------ */
 
 /* Replaces a division of 64 bits by one of 32 bits and an extension, if the ranges of its operands
  * (by value id) allow it. `made`: the operations that replace it, in order. False: the operation is
  * not changed. */
 bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, const lilac_range *ranges,
-                         lilac_tile_op *made[4], uint32_t *count);
+                         lilac_tile_op *made[LILAC_MOST_NEW_OPERATIONS], uint32_t *count);
+/* The type with elements of 32 bits in place of 64. */
+const lilac_tile_type *lilac_engine_narrowed(lilac_tile_module *module,
+                                             const lilac_tile_type *type);
+
+/* ---- simplify_comparisons.c --------------------------------------------------------------- */
+
+/* Gives a comparison operands without a common term, or of 32 bits. `made`: the new operations, in order.
+ * False: the comparison is not changed. */
+bool lilac_engine_simplify_comparison(lilac_tile_module *module, lilac_tile_op *op,
+                                      const lilac_range *ranges,
+                                      lilac_tile_op *made[LILAC_MOST_NEW_OPERATIONS],
+                                      uint32_t *count);
 
 /* ---- range_arith.c ----------------------------------------------------------------------- */
 

@@ -438,6 +438,10 @@ void lilac_simt_warp_barrier(lilac_simt_builder *b) {
     build_effect(b, LILAC_SIMT_OP_WARP_BARRIER, LILAC_SIMT_SHARED_ONLY);
 }
 
+void lilac_simt_schedule_accesses(lilac_simt_builder *b) {
+    build_effect(b, LILAC_SIMT_OP_SCHEDULE_ACCESSES, 0);
+}
+
 void lilac_simt_copy_commit(lilac_simt_builder *b) {
     build_effect(b, LILAC_SIMT_OP_CP_ASYNC_COMMIT, 0);
 }

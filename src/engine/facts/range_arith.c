@@ -302,15 +302,19 @@ static bool range_range(lilac_range *result, const range_query *in) {
     return known;
 }
 
+/* A grid has at most 2³¹ - 1 programs along x, 65,535 along y and z (CUDA C++ Programming Guide, compute
+ * capabilities). */
+static int64_t most_programs(const lilac_tile_op *op) {
+    return lilac_tile_program_axis(op) == 0 ? INT32_MAX : UINT16_MAX;
+}
+
 static bool range_program(lilac_range *result, const range_query *in) {
-    (void)in;
-    *result = (lilac_range){0, INT32_MAX - 1};
+    *result = (lilac_range){0, most_programs(in->op) - 1};
     return true;
 }
 
 static bool range_programs(lilac_range *result, const range_query *in) {
-    (void)in;
-    *result = (lilac_range){1, INT32_MAX};
+    *result = (lilac_range){1, most_programs(in->op)};
     return true;
 }
 

@@ -94,7 +94,7 @@ static void check_operation(assignment *a, const lilac_tile_op *op, layout_rule 
     }
 }
 
-#define USUAL_TRIP_COUNT 8 /* of a loop whose trip count is not constant */
+#define USUAL_TRIP_COUNT 32 /* of a loop whose trip count is not constant */
 #define MOST_TRIP_COUNT  64
 #define MOST_WEIGHT      (INT64_C(1) << 12)
 

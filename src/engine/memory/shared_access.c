@@ -216,7 +216,8 @@ bool lilac_shared_access_plan(lilac_plan_access *result, const memory_graph *gra
     if (access->loads) {
         lilac_plan_access_as_load(result, graph->target->arch);
     }
-    if (!copies) {
+    if (!copies && lilac_arch_has(graph->target->arch,
+                                  access->loads ? LILAC_HAS_LDMATRIX : LILAC_HAS_STMATRIX)) {
         try_matrices(result, &layout, &node->layout, node->shift, bits_of(node),
                      graph->target->arch);
     }

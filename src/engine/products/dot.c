@@ -155,6 +155,11 @@ static bool goes_to_dot(chain_search *search, const lilac_tile_value *value) {
     return false;
 }
 
+bool lilac_dot_comes_from_product(const lilac_tile_value *value) {
+    chain_search from = {.count = 0};
+    return comes_from_dot(&from, value);
+}
+
 bool lilac_dot_is_chained(const lilac_tile_op *op) {
     chain_search from = {.count = 0}, to = {.count = 0};
     return comes_from_dot(&from, op->operands[0].value) ||

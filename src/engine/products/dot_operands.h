@@ -25,6 +25,8 @@ bool lilac_dot_is_factor(const lilac_tile_value *value, const lilac_tile_block *
 /* Are the elements of such a tensor contiguous in memory along dimension 0 or 1? */
 bool lilac_dot_is_contiguous(const lilac_axis_analysis *axis, const lilac_tile_value *value,
                              uint32_t dim);
+/* Is the value computed from the result of a product of the same or an enclosing block? */
+bool lilac_dot_comes_from_product(const lilac_tile_value *value);
 /* Is an operand computed from another product's result, or the result another one's operand? The sum
  * that a loop carries does not count (dot.c). */
 bool lilac_dot_is_chained(const lilac_tile_op *op);

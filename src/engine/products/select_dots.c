@@ -79,12 +79,28 @@ static lilac_tile_value *store(selection *s, lilac_tile_value *value, lilac_tile
     return &alloc->results[0];
 }
 
-/* A tensor that is computed where the product is, and one that shared memory cannot hold as wgmma reads
+/* Does each of several warpgroups need all rows of the first operand? */
+static bool groups_share_rows(const selection *s, const lilac_tile_op *op) {
+    enum { ROWS_OF_GROUP = 64, WARPS_OF_GROUP = 4 };
+    return (int64_t)s->target->num_warps * ROWS_OF_GROUP >
+           op->results[0].type->shape[0] * WARPS_OF_GROUP;
+}
+
+static bool is_in_loop(const lilac_tile_op *op) {
+    while (op != NULL && !lilac_tile_is_loop(op)) {
+        op = op->parent->parent->parent;
+    }
+    return op != NULL;
+}
+
+/* A tensor that is computed where the product is, unless outside of loops several warpgroups would hold copies of
+ * it that they load from shared memory in any case, and one that shared memory cannot hold as wgmma reads
  * it: with k contiguous, unless its elements have 16 bits. */
 static bool is_in_registers(const selection *s, const lilac_tile_op *op,
                             const lilac_tile_value *value) {
     if (!lilac_dot_is_loaded(value)) {
-        return value->op != NULL && value->op->parent == op->parent;
+        return value->op != NULL && value->op->parent == op->parent &&
+               (is_in_loop(op) || !groups_share_rows(s, op) || lilac_dot_comes_from_product(value));
     }
     return lilac_tile_element_bits(value->type) != 16 &&
            !lilac_dot_is_contiguous(&s->axis, value, 1) &&

@@ -23,7 +23,8 @@ static const uint16_t extension_of[LILAC_TILE_OP_COUNT] = {
 #include <lilac/operations.def>
 };
 
-static const lilac_tile_type *narrowed(lilac_tile_module *module, const lilac_tile_type *type) {
+const lilac_tile_type *lilac_engine_narrowed(lilac_tile_module *module,
+                                             const lilac_tile_type *type) {
     const lilac_tile_type *element = lilac_tile_scalar(module, LILAC_I32);
     return lilac_tile_is_tensor(type)
                ? lilac_tile_tensor(module, element, type->rank, type->shape, type->layout)
@@ -41,7 +42,7 @@ static lilac_tile_op *narrow_constant(lilac_tile_module *module, lilac_tile_op *
                                       const lilac_tile_value *value) {
     lilac_tile_op *constant = lilac_tile_clone(module, value->op);
     lilac_tile_attribute given = *lilac_tile_find(&constant->attributes, "value");
-    given.type = narrowed(module, value->type);
+    given.type = lilac_engine_narrowed(module, value->type);
     lilac_tile_set_attribute(module, &constant->attributes, &given);
     constant->results[0].type = given.type;
     lilac_tile_insert_before(user, constant);
@@ -51,7 +52,9 @@ static lilac_tile_op *narrow_constant(lilac_tile_module *module, lilac_tile_op *
 /* The low 32 bits of an operand: what it is an extension of, or a new constant or truncation, which is
  * noted in `made`. */
 static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op *user,
-                                        uint32_t index, lilac_tile_op *made[4], uint32_t *count) {
+                                        uint32_t index,
+                                        lilac_tile_op *made[LILAC_MOST_NEW_OPERATIONS],
+                                        uint32_t *count) {
     lilac_tile_value *value = user->operands[index].value;
     const lilac_tile_op *op = value->op;
     int64_t number;
@@ -64,7 +67,7 @@ static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op
     if (lilac_tile_constant(value, &number)) {
         narrow = narrow_constant(module, user, value);
     } else {
-        const lilac_tile_type *type = narrowed(module, value->type);
+        const lilac_tile_type *type = lilac_engine_narrowed(module, value->type);
         narrow = lilac_tile_op_create(module, LILAC_TILE_OP_ARITH_TRUNCI, 1, &value, 1, &type, 0,
                                       user->location);
         narrow->position = user->position;
@@ -75,7 +78,7 @@ static lilac_tile_value *narrow_operand(lilac_tile_module *module, lilac_tile_op
 }
 
 bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, const lilac_range *ranges,
-                         lilac_tile_op *made[4], uint32_t *count) {
+                         lilac_tile_op *made[LILAC_MOST_NEW_OPERATIONS], uint32_t *count) {
     lilac_tile_opcode extension = (lilac_tile_opcode)extension_of[op->code];
     bool is_unsigned = extension == LILAC_TILE_OP_ARITH_EXTUI;
     if (extension == LILAC_TILE_OP_NONE || bits_of(&op->results[0]) != 64) {
@@ -95,7 +98,7 @@ bool lilac_engine_narrow(lilac_tile_module *module, lilac_tile_op *op, const lil
     if (dividend.high <= INT32_MAX) { /* so is the result; sign extension is the usual form */
         extension = LILAC_TILE_OP_ARITH_EXTSI;
     }
-    const lilac_tile_type *type = narrowed(module, op->results[0].type);
+    const lilac_tile_type *type = lilac_engine_narrowed(module, op->results[0].type);
     lilac_tile_op *narrow =
         lilac_tile_op_create(module, op->code, 2, values, 1, &type, 0, op->location);
     lilac_tile_value *quotient = &narrow->results[0];

@@ -11,7 +11,7 @@
  *
  * One walk in program order treats each pure operation without regions:
  *   fold    integer constants, neutral elements and what ranges decide (apply_ranges.c),
- *           divisions to fewer bits (narrow_divisions.c),
+ *           divisions to fewer bits (narrow_divisions.c), comparisons of sums (simplify_comparisons.c),
  *   hoist   to the outermost loop whose body defines no operand (it moves once),
  *   merge   with an earlier equal operation whose block is still open there. An open block encloses
  *           the operation, so the earlier operation dominates it.
@@ -21,6 +21,12 @@
  * Everything is O(1) for an operation (hash table for merging), so the pass is linear.
  */
 #include "internal.h"
+
+enum {
+    COMPARISON_ROUNDS = 3, /* without a common term, in fewer bits, nothing more */
+    OPERATION_VALUES = 9,  /* that an operation becomes at most, constants included */
+    COMPARISON_VALUES = 2 * COMPARISON_ROUNDS * LILAC_MOST_NEW_OPERATIONS
+};
 
 typedef struct scope {
     uint64_t serial;      /* which block this is, among all that were ever open */
@@ -40,7 +46,7 @@ typedef struct entry {
 typedef struct simplifier {
     lilac_tile_module *module;
     lilac_arena *arena; /* of the pass */
-    uint32_t values, operations, deepest;
+    uint32_t values, operations, comparisons, deepest;
     uint32_t *depth;     /* of a value, by id */
     lilac_range_walk at; /* the ranges, also by id */
     scope *scopes;
@@ -271,7 +277,7 @@ static void open_block(simplifier *pass, const lilac_tile_block *block, lilac_ti
     }
 }
 
-/* Numbers the new operations: at most four replace one. */
+/* Numbers the new operations. */
 static void number(simplifier *pass, lilac_tile_op *const *made, uint32_t count, uint32_t depth) {
     pass->changed = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -281,9 +287,39 @@ static void number(simplifier *pass, lilac_tile_op *const *made, uint32_t count,
     }
 }
 
+/* Hoists and merges folded operations; NULL: an operand replaces it. */
+static void place(simplifier *pass, lilac_tile_op *const *made, uint32_t count, uint32_t depth) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (made[i] != NULL) {
+            lilac_range_note(pass->at.ranges, made[i]);
+            merge(pass, made[i], hoist(pass, made[i], depth), depth);
+        }
+    }
+}
+
+/* Folds new operations, one after the other: each may use those before it. */
+static void add(simplifier *pass, lilac_tile_op **made, uint32_t count, uint32_t depth) {
+    number(pass, made, count, depth);
+    for (uint32_t i = 0; i < count; i++) {
+        made[i] = fold(pass, made[i], depth);
+        place(pass, &made[i], 1, depth);
+    }
+}
+
+static void simplify_comparison(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
+    lilac_tile_op *made[LILAC_MOST_NEW_OPERATIONS];
+    uint32_t count;
+    for (uint32_t i = 0;
+         i < COMPARISON_ROUNDS &&
+         lilac_engine_simplify_comparison(pass->module, op, pass->at.ranges, made, &count);
+         i++) {
+        add(pass, made, count, depth);
+    }
+}
+
 /* Folds, hoists and merges a pure operation. */
 static void simplify_op(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
-    lilac_tile_op *made[4] = {fold(pass, op, depth)};
+    lilac_tile_op *made[LILAC_MOST_NEW_OPERATIONS] = {fold(pass, op, depth)};
     uint32_t count = 1;
     if (made[0] != NULL &&
         lilac_engine_narrow(pass->module, made[0], pass->at.ranges, made, &count)) {
@@ -291,13 +327,11 @@ static void simplify_op(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
         for (uint32_t i = 0; i < count; i++) {
             made[i] = fold(pass, made[i], depth);
         }
+    } else if (made[0] != NULL && made[0]->code == LILAC_TILE_OP_ARITH_CMPI) {
+        simplify_comparison(pass, made[0], depth);
+        made[0] = fold(pass, made[0], depth);
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (made[i] != NULL) {
-            lilac_range_note(pass->at.ranges, made[i]);
-            merge(pass, made[i], hoist(pass, made[i], depth), depth);
-        }
-    }
+    place(pass, made, count, depth);
 }
 
 static void walk(simplifier *pass, lilac_tile_region *region, uint32_t depth) {
@@ -399,6 +433,7 @@ static void measure(simplifier *pass, const lilac_tile_region *region, uint32_t 
     for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
         for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             pass->operations++;
+            pass->comparisons += op->code == LILAC_TILE_OP_ARITH_CMPI;
             for (uint32_t r = 0; r < op->region_count; r++) {
                 measure(pass, op->regions[r], depth + 1);
             }
@@ -415,13 +450,14 @@ static void simplify_function(lilac_tile_function *function, bool *changed) {
         buckets *= 2;
     }
     pass.values = function->value_count;
-    pass.depth = lilac_arena_array(pass.arena, uint32_t, pass.values + 9 * pass.operations);
+    const uint32_t most_values =
+        pass.values + OPERATION_VALUES * pass.operations + COMPARISON_VALUES * pass.comparisons;
+    pass.depth = lilac_arena_array(pass.arena, uint32_t, most_values);
     pass.scopes = lilac_arena_array(pass.arena, scope, pass.deepest + 1);
     pass.table = lilac_arena_array(pass.arena, entry *, buckets);
     pass.table_mask = buckets - 1;
-    lilac_range_walk_start(
-        &pass.at, lilac_arena_array(pass.arena, lilac_range, pass.values + 9 * pass.operations),
-        function);
+    lilac_range_walk_start(&pass.at, lilac_arena_array(pass.arena, lilac_range, most_values),
+                           function);
     walk(&pass, function->body, 0);
     lilac_range_walk_end(&pass.at);
     sweep_region(&pass, function->body);

@@ -95,6 +95,7 @@ bool explain_is_issued(const lilac_simt_instruction *i) {
     case LILAC_SIMT_OP_CTA:
     case LILAC_SIMT_OP_SHARED_BASE:
     case LILAC_SIMT_OP_GLOBAL_SCRATCH:
+    case LILAC_SIMT_OP_SCHEDULE_ACCESSES:
     case LILAC_SIMT_OP_SCHEDULE_BARRIER:
     case LILAC_SIMT_OP_FENCE_MBARRIER_INIT:
         return false;

@@ -69,7 +69,7 @@ static bool sum_products(const lilac_lower_dot *dot, uint32_t r, lilac_simt_valu
     return true;
 }
 
-static bool lower_fma(const lilac_lower_dot *dot) {
+static bool lower_fma(const lilac_lower_dot *dot, bool is_step) {
     lilac_lowering *l = dot->l;
     const bool floats = lilac_simt_type_is_float(dot->d->simt);
     if (lilac_simt_type_is_float(dot->a.value->simt) != floats ||
@@ -83,6 +83,9 @@ static bool lower_fma(const lilac_lower_dot *dot) {
         }
     }
     lilac_lower_replicate(dot->d->view, dot->d->base);
+    if (is_step) {
+        lilac_simt_schedule_accesses(&l->builder);
+    }
     return true;
 }
 
@@ -173,5 +176,8 @@ bool lilac_lower_dot_product(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_lower_dot dot = {.l = l, .plan = &plan, .c = c, .d = d};
     lilac_lower_lookup_init(&dot.a, a);
     lilac_lower_lookup_init(&dot.b, b);
-    return unit == LILAC_PLAN_DOT_FMA ? lower_fma(&dot) : lower_mma(&dot);
+    if (unit == LILAC_PLAN_DOT_FMA) {
+        return lower_fma(&dot, lilac_tile_find(&op->attributes, "lilac.step") != NULL);
+    }
+    return lower_mma(&dot);
 }

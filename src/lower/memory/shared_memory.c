@@ -98,7 +98,8 @@ static bool plan_access(lilac_lowering *l, const lilac_lower_view *view,
     if (loads) {
         lilac_plan_access_as_load(&t->access, l->target->arch);
     }
-    if (t->access.padding.count == 0) {
+    if (t->access.padding.count == 0 &&
+        lilac_arch_has(l->target->arch, loads ? LILAC_HAS_LDMATRIX : LILAC_HAS_STMATRIX)) {
         try_matrices(l, l->values[memory->id].memory, &layout, memory->type, t);
     }
     return true;

@@ -332,6 +332,7 @@ void lilac_ptx_exchange(lilac_ptx_emitter *e, const lilac_simt_instruction *i) {
         lilac_ptx_line1(e, "bar.sync", PIECE("0"));
         return;
     case LILAC_SIMT_OP_WARP_BARRIER:
+    case LILAC_SIMT_OP_SCHEDULE_ACCESSES:
         lilac_ptx_line1(e, "bar.warp.sync", PIECE("0xffffffff"));
         return;
     case LILAC_SIMT_OP_GROUP_BARRIER: {

@@ -259,6 +259,7 @@ static writer *const writers[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_SET_MAX_REGISTERS] =        lilac_ptx_set_max_registers,
     [LILAC_SIMT_OP_ELECT] =                    lilac_ptx_elect,
     [LILAC_SIMT_OP_PROGRAMS] =                 lilac_ptx_programs,
+    [LILAC_SIMT_OP_SCHEDULE_ACCESSES] =        lilac_ptx_exchange,
     [LILAC_SIMT_OP_SCHEDULE_BARRIER] =         lilac_ptx_schedule_barrier,
     [LILAC_SIMT_OP_OPAQUE] =                   lilac_ptx_opaque,
     [LILAC_SIMT_OP_ASSERT] =                   lilac_ptx_assert,

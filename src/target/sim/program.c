@@ -132,6 +132,7 @@ static const operation operations[LILAC_SIMT_OP_COUNT] = {
     [LILAC_SIMT_OP_YIELD]                  = {decode_nothing,            0,                    SET},
     [LILAC_SIMT_OP_CONDITION]              = {decode_nothing,            0,                    SET},
     [LILAC_SIMT_OP_RETURN]                 = {decode_nothing,            0,                    SET},
+    [LILAC_SIMT_OP_SCHEDULE_ACCESSES]      = {decode_nothing,            0,                    SET},
     [LILAC_SIMT_OP_SCHEDULE_BARRIER]       = {decode_nothing,            0,                    SET},
     [LILAC_SIMT_OP_PREFETCH_TENSOR_MAP]    = {decode_nothing,            0,                    SET},
     [LILAC_SIMT_OP_FENCE_MBARRIER_INIT]    = {decode_nothing,            0,                    SET},

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -122,7 +121,8 @@ def measure_kernels(run, scheduler, models, deadline):
 
 def measure_steps(run, models, jobs, deadline):
     """Whole steps and first steps."""
-    names = [model.name for model in models if not all(run.has_step(model, compiler) for compiler in NAMES)]
+    names = [model.name for model in models
+             if model.compiled and not all(run.has_step(model, compiler) for compiler in NAMES)]
 
     def add(rows):
         known = {(row["model"], row["compiler"]) for row in rows}

@@ -17,8 +17,8 @@ FREE = 0.2  # of the GPU's memory: below, recorded arguments are kept in the hos
 @dataclasses.dataclass
 class Launch:
     name: str        # of the kernel
-    source: str      # the generated Python file, one kernel each
-    args: tuple      # tensors (or Stored ones) and numbers, as the kernel was launched
+    source: object   # the generated Python file, one kernel each; of a model that is not compiled, see jit.py
+    args: tuple      # tensors (or Stored ones) and numbers, as the kernel was launched; only tensors, see jit.py
     options: dict    # keyword arguments of the launch
     count: int = 0   # launches with these shapes in the step
 
@@ -82,14 +82,14 @@ def copies(args):
     return tuple(made.setdefault(id(a), _copy(a)) for a in args)
 
 
-def _memory_is_short():
+def memory_is_short():
     import torch
 
     free, whole = torch.cuda.mem_get_info()
     return free < FREE * whole
 
 
-def _shape(value):
+def shape(value):
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -156,11 +156,11 @@ def launches(run):
 
     def make(before):
         def recorded(self, *args, stream, **options):
-            key = (_source(self), tuple(map(_shape, args)), tuple(sorted(options)))
+            key = (_source(self), tuple(map(shape, args)), tuple(sorted(options)))
             if key not in found:
                 copied = copies(args)
                 found[key] = Launch(self.fn.__name__, self.filename,
-                                    store(copied) if _memory_is_short() else copied, dict(options))
+                                    store(copied) if memory_is_short() else copied, dict(options))
             found[key].count += 1
             return before(self, *args, stream=stream, **options)
         return recorded

@@ -3,7 +3,7 @@
     FOLDER/MODEL/NUMBER.json                            the row, the options of each configuration, the grid, the parameters
     FOLDER/MODEL/NUMBER.CONFIGURATION.ttir              what both compilers compile
     FOLDER/MODEL/NUMBER.CONFIGURATION.COMPILER.ptx
-    FOLDER/MODEL/NUMBER.py                              the generated file
+    FOLDER/MODEL/NUMBER.py                              the generated file, where there is one
 
 A parameter is {name, same, value}, or of a tensor {name, same, size, stride, dtype, remainder} and the least and the
 greatest value, mean and deviation of its elements. `same` is the first parameter that is the same tensor.
@@ -40,6 +40,8 @@ def _intercepted(launcher):
 
 def grid(launcher, args, options):
     """The grid of a launch."""
+    if hasattr(launcher, "grid"):
+        return list(launcher.grid)
     with _intercepted(launcher) as found, contextlib.suppress(_Seen):
         launcher(*args, **options, stream=0)
     return [int(size) for size in found[:3]]
@@ -79,11 +81,14 @@ def keep(torch, folder, number, entry, args):
                 _write(folder, f"{stem}.{place}.ttir", asm["ttir"])
             if "ptx" in asm:
                 _write(folder, f"{stem}.{place}.{name}.ptx", asm["ptx"])
-    names = list(inspect.signature(launcher).parameters)
+    if isinstance(entry.launch.source, str):
+        names = list(inspect.signature(launcher).parameters)
+        with open(entry.launch.source, encoding="utf-8") as file:
+            _write(folder, stem + ".py", file.read())
+    else:
+        names = launcher.tensor_names()
     parameters = [{"name": names[place], **described(torch, value), "same": same[id(value)]}
                   for place, value in enumerate(args)]
-    with open(entry.launch.source, encoding="utf-8") as file:
-        _write(folder, stem + ".py", file.read())
     _write(folder, stem + ".json", json.dumps({"row": entry.row, "configurations": configurations,
                                                "parameters": parameters}, indent=1, default=str))
 

@@ -1,7 +1,8 @@
 """The process of one model: compiles it, waits for its turn, and measures its kernels.
 
     parent                              worker
-                                        builds the model, runs its first step: Inductor compiles it
+                                        builds the model, runs its first step: Inductor compiles it (of a model that is
+                                        not compiled, both compilers compile its kernels; there are no files)
                                 <-      ("sources", files)      the generated files of its kernels
     compiles the kernels in a pool
     ("load",)                   ->      loads every kernel under both compilers
@@ -44,22 +45,30 @@ class Session:
         import torch
 
         from ..runner import Compilers
+        from .jit import Recorder
         from .kernels import Measurer
 
         torch._inductor.config.use_static_cuda_launcher = False  # its kernels keep no machine code to count
         self.torch, self.model = torch, model
-        self.measurer = Measurer(Compilers(), rounds=settings.rounds, budget=settings.budget, keep=settings.keep)
+        compilers = Compilers()
+        self.measurer = Measurer(compilers, rounds=settings.rounds, budget=settings.budget, keep=settings.keep)
+        self.recorder = None if model.compiled else Recorder(compilers)
         self.step = None
 
     def compile(self):
-        """Returns the generated files."""
-        from . import capture, step
+        """Returns the generated files; none of a model that is not compiled, whose kernels are compiled here."""
+        from . import capture, step, zoo
 
         step.seeded(self.torch)
         module, inputs = self.model.build()
-        self.step = step.compiled_step(self.torch, self.model, module, inputs)
-        with capture.first_options():
-            found = capture.sources(self.step)
+        if self.recorder:
+            self.step, found = zoo.step_of(self.model, module, inputs), []
+            self.recorder.compile(self.step)
+            self.measurer.made.update(self.recorder.made)
+        else:
+            self.step = step.compiled_step(self.torch, self.model, module, inputs)
+            with capture.first_options():
+                found = capture.sources(self.step)
         self.torch.cuda.synchronize()
         module.zero_grad(set_to_none=True)
         self.torch.cuda.empty_cache()
@@ -79,8 +88,11 @@ class Session:
         from .kernels import cubins
 
         deadline = time.perf_counter() + seconds
-        with capture.first_options():
-            launches = capture.launches(self.step)
+        if self.recorder:
+            launches = self.recorder.launches(self.step)
+        else:
+            with capture.first_options():
+                launches = capture.launches(self.step)
         self.step = None
         self.torch._dynamo.reset()
         self.torch.cuda.empty_cache()
@@ -113,7 +125,7 @@ def run_session(connection, model, settings):
     connection.send(("sources", sources))
     connection.recv()
     session.load(sources)
-    connection.send(("prepared", len(sources)))
+    connection.send(("prepared", len(session.measurer.made)))
     _, seconds = connection.recv()
     connection.send(session.measure(seconds))
 

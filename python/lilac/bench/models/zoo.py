@@ -4,8 +4,11 @@
                     held-out: only measured; no rule is decided by it
     step            training: forward pass, loss, backward pass; inference: forward pass, no gradients
     dynamic         torch.compile(dynamic=True): sizes are arguments of the kernels
+    compiled        by torch.compile; otherwise the step is eager, and its kernels are those that its authors wrote in
+                    Triton (jit.py)
 
-The models come from transformers, torchvision, torchaudio, timm, torch_geometric and diffusers. Widths are those
+The models come from transformers, torchvision, torchaudio, timm, torch_geometric and diffusers, layers with kernels
+of their own from flash-linear-attention (fla). Widths are those
 of the published models; the number of equal layers is reduced, since further layers run the same kernels.
 A model whose package is not installed is reported as missing. Nothing is downloaded.
 """
@@ -27,6 +30,7 @@ class Model:
     package: str
     make: object
     dynamic: bool = False
+    compiled: bool = True
 
     @property
     def training(self):
@@ -203,6 +207,20 @@ def _graph(layer, nodes, edges, width, **options):
     return make
 
 
+def _mixing_layer(name, *, batch=4, length=4096, width=2048, **options):
+    """A layer of flash-linear-attention that mixes tokens."""
+    def make(torch, device):
+        from fla import layers
+
+        module = getattr(layers, name)(hidden_size=width, layer_idx=0, **options)
+        return module, {"hidden_states": torch.randn(batch, length, width, device=device)}
+    return make
+
+
+def _mixer(name, half, layer, **options):
+    return Model(name, "linear attention", half, "training", "bfloat16", "fla", _mixing_layer(layer, **options), compiled=False)
+
+
 MODELS = [
     Model("llama", "language", "development", "training", "bfloat16", "transformers", _transformer(
         "LlamaConfig", 4, 2048, hidden_size=2048, intermediate_size=5632, num_hidden_layers=2,
@@ -237,6 +255,11 @@ MODELS = [
         attn_layer_offset=1, attn_layer_period=2, expert_layer_period=8, expert_layer_offset=7, use_mamba_kernels=False)),
     Model("conv_tasnet", "speech", "development", "training", "float32", "torchaudio", _conv_tasnet),
     Model("gin", "graph", "development", "training", "float32", "torch_geometric", _graph("GIN", 20000, 200000, 128)),
+    _mixer("gla", "development", "GatedLinearAttention", num_heads=16, expand_k=1.0),
+    _mixer("delta_net", "development", "DeltaNet", num_heads=16),
+    _mixer("rwkv7", "development", "RWKV7Attention", value_dim=2048, num_hidden_layers=2),
+    _mixer("path_attention", "development", "PaTHAttention"),
+    _mixer("sparse_attention", "development", "NativeSparseAttention", window_size=0),
 
     Model("gpt2_dynamic", "language", "held-out", "training", "bfloat16", "transformers", _transformer(
         "GPT2Config", 8, 1024, n_layer=2), dynamic=True),
@@ -256,6 +279,12 @@ MODELS = [
     Model("whisper", "speech", "held-out", "training", "bfloat16", "transformers", _whisper),
     Model("dit", "diffusion", "held-out", "training", "float32", "diffusers", _diffusion_transformer),
     Model("graph_sage", "graph", "held-out", "inference", "float32", "torch_geometric", _graph("GraphSAGE", 50000, 500000, 256)),
+    _mixer("kimi_delta", "held-out", "KimiDeltaAttention"),
+    _mixer("gated_slots", "held-out", "GatedSlotAttention", num_heads=16),
+    _mixer("rwkv6", "held-out", "RWKV6Attention", num_heads=16, expand_k=1.0),
+    _mixer("retention", "held-out", "MultiScaleRetention", num_heads=16, expand_v=1.0),
+    _mixer("forgetting_attention", "held-out", "ForgettingAttention"),
+    _mixer("mesa", "held-out", "MesaNet"),
 ]
 
 
