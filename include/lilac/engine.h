@@ -266,6 +266,10 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_transpose_operands(lilac_tile_module 
  * whose tensors have layouts. Never fails. Linear in the size of the module for each such product. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_hold_operands(lilac_tile_module *module,
                                                          const lilac_target *target, bool *changed);
+/* Computes masks that only operations behind a matrix product use behind it. Functions whose tensors have
+ * layouts. Never fails. Linear in the size of the module for each such mask. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_sink_masks(lilac_tile_module *module,
+                                                      const lilac_target *target, bool *changed);
 /* Reads the operands of products by multiply-adds from shared memory in steps along K, where a thread
  * would hold more than 64 words of them. Functions whose tensors have layouts. False after a
  * diagnostic. Linear in the size of the module and in the number of steps. */

@@ -219,6 +219,7 @@ static const pass_row passes[] = {
     {LILAC_STAGE_TILE,   "unroll_loops",              NULL,          lilac_engine_unroll_loops,              NULL},
     {LILAC_STAGE_TILE,   "raise_loads",               NULL,          lilac_engine_raise_loads,               NULL},
     {LILAC_STAGE_TILE,   "order_accesses",            NULL,          lilac_engine_order_accesses,            NULL},
+    {LILAC_STAGE_TILE,   "sink_masks",                NULL,          lilac_engine_sink_masks,                NULL},
     {LILAC_STAGE_TILE,   "step_products",             NULL,          lilac_engine_step_products,             NULL},
     {LILAC_STAGE_SIMT,   "lower",                     lower_tile,    NULL,                                   NULL},
     {LILAC_STAGE_SIMT,   "tail_masks",                NULL,          NULL,                                   lilac_simt_opt_tail_masks},

@@ -456,3 +456,122 @@ def test_the_time_stops_a_measurement_after_a_kernel(torch):
     stub = Stub(kernels, {"large": 1.0, "middle": 0.003})
     assert stub.measure(entries_of(kernels, "large", "middle"), lambda: True, lambda *_: None) == 0
     assert stub.measure(entries_of(kernels, "large", "middle"), lambda: bool(stub.long), lambda *_: None) == 1
+
+
+# ---- kernels that programs launch themselves
+
+
+class Compiled:
+    """What a compilation of the fake Triton below returns."""
+
+    def __init__(self, compiler, values):
+        self.metadata = types.SimpleNamespace(shared=0, lilac={"compiler": compiler} if compiler == "lilac" else None)
+        self.n_regs, self.n_spills, self.values, self.launched = 32, 0, values, []
+
+    def _init_handles(self):
+        if self.values[-1] == "too large":
+            raise RuntimeError("out of resources")
+
+    def __getitem__(self, grid):
+        return lambda *values, stream: self.launched.append((grid, values, stream))
+
+
+@pytest.fixture
+def program(monkeypatch):
+    """(the recorder, the tuned kernel, the plain kernel) of a fake Triton with the parts that jit.py replaces."""
+    import inspect
+
+    from lilac.bench.models import jit
+
+    current, ran = ["triton"], []
+
+    class JITFunction:
+        def __init__(self, function):
+            self.fn, self.signature, self.__name__ = function, inspect.signature(function), function.__name__
+            self.params = list(self.signature.parameters.values())
+
+        def run(self, *args, grid, warmup, **options):
+            bound = self.signature.bind(*args, **{k: v for k, v in options.items() if k in self.signature.parameters})
+            if warmup:
+                return Compiled(current[0], list(bound.arguments.values()))
+            ran.append((self.__name__, dict(bound.arguments), options.get("num_warps")))
+            return None
+
+    class Config:
+        def __init__(self, warps, **kwargs):
+            self.kwargs, self.num_warps, self.num_stages, self.pre_hook = kwargs, warps, 3, None
+
+        def all_kwargs(self):
+            return {**self.kwargs, "num_warps": self.num_warps}
+
+        def __str__(self):
+            return f"{self.kwargs} {self.num_warps}"
+
+    class Autotuner:
+        def __init__(self, fn, configs):
+            self.fn, self.configs, self.base_fn = fn, configs, fn
+            self.arg_names = [p.name for p in fn.params]
+
+        def prune_configs(self, options):
+            return self.configs
+
+        def run(self, *args, **options):
+            raise AssertionError("an autotuner measures")
+
+    class Compilers:
+        def __call__(self, name, function):
+            def under(*args):
+                current[0] = name
+                return function(*args)
+            return under
+
+    for name, content in {"triton.runtime.autotuner": {"Autotuner": Autotuner},
+                          "triton.runtime.jit": {"JITFunction": JITFunction}}.items():
+        monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(**content))
+    for name in ("triton", "triton.runtime"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+
+    def tuned(x, y, n, BLOCK):
+        pass
+
+    def plain(x, n, what):
+        pass
+
+    kernel = Autotuner(JITFunction(tuned), [Config(warps, BLOCK=block) for warps in (2, 4) for block in (16, 32, 64)])
+    return types.SimpleNamespace(recorder=jit.Recorder(Compilers()), tuned=kernel, plain=JITFunction(plain), ran=ran,
+                                 limit=jit.CONFIGURATIONS)
+
+
+def test_the_kernels_of_a_program_are_compiled_by_both_and_recorded(torch, program):
+    x, y = torch.arange(8.0), torch.zeros(8)
+
+    def run():
+        for _ in range(2):
+            program.tuned.run(x, y, 8, grid=lambda meta: (meta["BLOCK"],), warmup=False)
+        program.plain.run(x, 8, "small", grid=(3,), warmup=False, num_warps=8)
+
+    assert program.recorder.compile(run) == 2
+    first, second = program.recorder.made.items()
+    assert first[0][0] == "tuned" and set(first[1]) == {"triton", "lilac"}
+    assert len(first[1]["lilac"]) == program.limit == len(first[1]["triton"])
+    assert [key[1:] for key in second[1]["lilac"]] == [(8, 3)]
+    launches = program.recorder.launches(run)
+    assert [(one.name, one.count, one.source) for one in launches] == [("tuned", 2, first[0]), ("plain", 1, second[0])]
+    assert [len(one.args) for one in launches] == [2, 1]
+    assert launches[0].args[0] is not x and torch.equal(launches[0].args[0], x)
+    assert len(program.ran) == 6  # the program's own launches, once for each run
+    for (options, _, _), (launcher, kernel) in first[1]["lilac"].items():
+        launcher(*launches[0].args, stream=5)
+        (grid, values, stream), = kernel.launched
+        assert stream == 5 and values[0] is launches[0].args[0] and values[1] is launches[0].args[1]
+        assert values[2] == 8 and grid == (values[3], 1, 1) and dict(options)["BLOCK"] == values[3]
+        assert launcher.tensor_names() == ["x", "y"]
+
+
+def test_a_kernel_that_cannot_be_loaded_or_copied_is_a_failure(torch, program):
+    x = torch.arange(8.0)
+    program.recorder.compile(lambda: program.plain.run(x, 8, "too large", grid=(3,), warmup=False))
+    (made,) = program.recorder.made.values()
+    assert all("no configuration" in str(made[name]) for name in ("triton", "lilac"))
+    with pytest.raises(RuntimeError, match="argument of type dict"):
+        program.recorder.compile(lambda: program.plain.run(x, 8, {}, grid=(3,), warmup=False))
