@@ -416,7 +416,7 @@ class Stub:
     """The parts of kernels.Measurer that need no GPU, with measurements of known times."""
 
     def __init__(self, kernels, times):
-        self.times, self.long = times, []
+        self.times, self.long, self.keep = times, [], None
         self.measure = kernels.Measurer.measure.__get__(self)
 
     def quick(self, entry):
@@ -479,11 +479,13 @@ class Compiled:
 @pytest.fixture
 def program(monkeypatch):
     """(the recorder, the tuned kernel, the plain kernel) of a fake Triton with the parts that jit.py replaces."""
+    import importlib.machinery
     import inspect
 
     from lilac.bench.models import jit
 
     current, ran = ["triton"], []
+    monkeypatch.setattr(jit, "memory_is_short", lambda: False)
 
     class JITFunction:
         def __init__(self, function):
@@ -529,7 +531,9 @@ def program(monkeypatch):
                           "triton.runtime.jit": {"JITFunction": JITFunction}}.items():
         monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(**content))
     for name in ("triton", "triton.runtime"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        module = types.ModuleType(name)
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None)
+        monkeypatch.setitem(sys.modules, name, module)
 
     def tuned(x, y, n, BLOCK):
         pass

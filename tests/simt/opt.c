@@ -474,7 +474,12 @@ static const golden contractions[] = {
     {"a sum rounded up",
      TWICE(S X Y "%m = fmul %x, %y : f32\n%r = fadd %m, %x : f32 {round = up}\n" USE("r"))},
     {"a product used twice",
-     TWICE(S X Y "%m = fmul %x, %y : f32\n%r = fadd %m, %x : f32\n" USE("r") USE("m"))},
+     S X Y "%m = fmul %x, %y : f32\n%r = fadd %m, %x : f32\n" USE("r") USE("m"),
+     S X Y "%m = fmul %x, %y : f32\n%r = ffma %x, %y, %x : f32\n" USE("r") USE("m")},
+    {"that of fewer uses",
+     S X Y "%m = fmul %x, %y : f32\n%n = fmul %y, %y : f32\n%r = fadd %m, %n : f32\n" USE("r")
+         USE("m"),
+     S X Y "%m = fmul %x, %y : f32\n%r = ffma %y, %y, %m : f32\n" USE("r") USE("m")},
     {"not into another body",
      TWICE(S N X Y C("z", "0") C("o", "1") "%m = fmul %x, %y : f32\n"
                                            "%q = loop %i = %z to %n step %o (%a = %x) : f32 {\n"

@@ -4,13 +4,19 @@
  *     %s = ttng.warp_group_dot …              →     %m = arith.cmpi slt, %column, %n
  *     %t = arith.select %m, %s, %zero               %t = arith.select %m, %s, %zero
  *
- * A thread has seven predicate registers. What lives across a product in more is packed into other registers and
- * unpacked again, two or three instructions for each; a comparison of numbers that the thread has in any case is
- * one or two. What the masks are computed from moves with them where nothing else uses it: numbers of rows and
- * columns, which are computed from ranges and scalars. */
+ * A thread has seven predicate registers. A mask that lives across a product in more is packed into other
+ * registers and unpacked again, two or three instructions for each; a comparison of numbers that the thread has in
+ * any case is one or two. What the masks are computed from moves with them where nothing else uses it: smaller
+ * masks, and numbers of rows and columns, which are computed from ranges and scalars. Not in bodies of loops, whose
+ * registers are short: there a packed mask is fewer than the numbers. */
 #include "internal.h"
 
 #include "products/dot_operands.h"
+
+enum {
+    LARGE = 8, /* elements of a mask in a thread: more than there are predicates */
+    MANY = 16  /* of all masks: fewer are one other register */
+};
 
 typedef struct sinking {
     uint8_t *derived; /* of values: computed from ranges, constants and scalars only */
@@ -18,8 +24,22 @@ typedef struct sinking {
     bool changed;
 } sinking;
 
-static bool is_mask(const lilac_tile_value *value) {
-    return lilac_tile_is_tensor(value->type) && lilac_range_bits(value->type) == 1;
+/* The elements of a mask in a thread; 0: it is no mask. */
+static uint32_t elements_of(const lilac_tile_value *value) {
+    const lilac_layout *layout = value->type->layout;
+    if (!lilac_tile_is_tensor(value->type) || lilac_range_bits(value->type) != 1 ||
+        layout == NULL) {
+        return 0;
+    }
+    const int registers = lilac_layout_in(layout, "register");
+    return registers < 0
+               ? 0
+               : 1u << (layout->in[registers].bits -
+                        (uint32_t)__builtin_popcountll(lilac_layout_free_bits(layout, "register")));
+}
+
+static bool is_large_mask(const lilac_tile_value *value) {
+    return elements_of(value) >= LARGE;
 }
 
 static bool is_derived(const sinking *s, const lilac_tile_op *op) {
@@ -68,12 +88,12 @@ static bool is_use(const lilac_tile_op *op, const lilac_tile_value *value) {
     return false;
 }
 
-/* Is it only used in its block, by operations that move if it is no mask itself? */
+/* Is it only used in its block, by operations that move if it is no large mask itself? */
 static bool may_move(const sinking *s, const lilac_tile_op *op) {
     const lilac_tile_value *value = &op->results[0];
     for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
         if (lift(use->op, op->parent) == NULL ||
-            (!is_mask(value) &&
+            (!is_large_mask(value) &&
              (use->op->result_count != 1 || !s->moved[use->op->results[0].id]))) {
             return false;
         }
@@ -81,14 +101,20 @@ static bool may_move(const sinking *s, const lilac_tile_op *op) {
     return value->uses != NULL;
 }
 
-static void sink(sinking *s, lilac_tile_op *op) {
+/* Its first use behind a product; NULL: there is none. */
+static lilac_tile_op *find_place(const lilac_tile_op *op) {
     bool product = false;
     lilac_tile_op *place = op->next;
     while (place != NULL && !is_use(place, &op->results[0])) {
         product |= has_product(place);
         place = place->next;
     }
-    if (product && place != NULL) {
+    return product ? place : NULL;
+}
+
+static void sink(sinking *s, lilac_tile_op *op) {
+    lilac_tile_op *place = find_place(op);
+    if (place != NULL) {
         lilac_tile_detach(op);
         lilac_tile_insert_before(place, op);
         s->moved[op->results[0].id] = true;
@@ -96,21 +122,25 @@ static void sink(sinking *s, lilac_tile_op *op) {
     }
 }
 
-static void visit_block(sinking *s, const lilac_tile_block *block) {
-    bool product = false;
+/* Marks what is derived. Returns the elements of the large masks that may move. */
+static uint32_t survey(sinking *s, const lilac_tile_block *block) {
+    uint32_t elements = 0;
     for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
         if (is_derived(s, op)) {
             s->derived[op->results[0].id] = true;
-        }
-        product |= has_product(op);
-        for (uint32_t r = 0; r < op->region_count; r++) {
-            for (const lilac_tile_block *inner = op->regions[r]->first; inner != NULL;
-                 inner = inner->next) {
-                visit_block(s, inner);
+            if (is_large_mask(&op->results[0]) && may_move(s, op) && find_place(op) != NULL) {
+                elements += elements_of(&op->results[0]);
             }
         }
     }
-    for (lilac_tile_op *op = product ? block->last : NULL, *previous; op != NULL; op = previous) {
+    return elements;
+}
+
+static void visit_block(sinking *s, const lilac_tile_block *block) {
+    if (survey(s, block) < MANY) {
+        return;
+    }
+    for (lilac_tile_op *op = block->last, *previous; op != NULL; op = previous) {
         previous = op->previous;
         if (op->result_count == 1 && s->derived[op->results[0].id] && may_move(s, op)) {
             sink(s, op);

@@ -1,4 +1,4 @@
-/* Contraction: a product that only one sum uses, in the same body, becomes one fused operation.
+/* Contraction: a product and a sum in the same body become one fused operation.
  *
  *     fadd (fmul a, b), c  →  ffma a, b, c
  *     fsub (fmul a, b), c  →  ffma a, b, (fneg c)
@@ -6,25 +6,27 @@
  *
  * The product is not rounded then, so the result's last bit may differ (for the better); the user's
  * compiler does the same unless an option forbids it, and so does lilac: see kernel->no_contraction.
- */
+ * As in LLVM, a product that has other uses is fused, too: it stays for them, and the sum is no more work. Of two
+ * products that of fewer uses is fused, else the first. Not of f64, whose functions compute with what is left of
+ * rounded products (src/lower/math). */
 #include "internal.h"
 
 #include <string.h>
 
-/* The product that operand `side` is, when nothing else needs it. */
-static lilac_simt_instruction *own_product(const lilac_simt_kernel *kernel,
-                                           const lilac_simt_instruction *sum, uint32_t side,
-                                           const uint32_t *uses) {
-    lilac_simt_value value = sum->operands[side];
+/* The product that operand `side` is, if it may be fused. */
+static lilac_simt_instruction *product_of(const lilac_simt_kernel *kernel,
+                                          const lilac_simt_instruction *sum, uint32_t side,
+                                          const uint32_t *uses) {
+    const lilac_simt_value value = sum->operands[side];
     lilac_simt_instruction *d = kernel->values[value].definition;
     bool fits = d != NULL && d->code == LILAC_SIMT_OP_FMUL && d->flags == 0 &&
                 d->detail == LILAC_ROUND_NEAREST_EVEN && d->parent == sum->parent &&
-                uses[value] == 1;
+                (uses[value] == 1 || lilac_simt_type_of(kernel, value) != LILAC_SIMT_F64);
     return fits ? d : NULL;
 }
 
 static void contract(lilac_simt_builder *b, lilac_simt_instruction *sum,
-                     lilac_simt_instruction *product, uint32_t side) {
+                     lilac_simt_instruction *product, uint32_t side, uint32_t *uses) {
     lilac_simt_kernel *kernel = b->kernel;
     lilac_simt_type type = lilac_simt_type_of(kernel, sum->result);
     if (b->memo == NULL) { /* most kernels have nothing to contract */
@@ -44,27 +46,41 @@ static void contract(lilac_simt_builder *b, lilac_simt_instruction *sum,
     sum->code = LILAC_SIMT_OP_FFMA;
     sum->operands = operands;
     sum->operand_count = 3;
-    lilac_simt_unlink(product);
+    for (uint32_t i = 0; i < 2; i++) {
+        uses[product->operands[i]]++;
+    }
+    if (--uses[product->result] == 0) {
+        for (uint32_t i = 0; i < 2; i++) {
+            uses[product->operands[i]]--;
+        }
+        lilac_simt_unlink(product);
+    }
 }
 
-static bool contract_body(lilac_simt_builder *b, lilac_simt_body *body, const uint32_t *uses) {
+/* Fuses one of the products that a sum adds; false: it adds none. */
+static bool contract_sum(lilac_simt_builder *b, lilac_simt_instruction *sum, uint32_t *uses) {
+    lilac_simt_instruction *products[2] = {product_of(b->kernel, sum, 0, uses),
+                                           product_of(b->kernel, sum, 1, uses)};
+    if (products[0] == NULL && products[1] == NULL) {
+        return false;
+    }
+    const uint32_t side =
+        products[0] == NULL ||
+        (products[1] != NULL && uses[products[1]->result] < uses[products[0]->result]);
+    contract(b, sum, products[side], side, uses);
+    return true;
+}
+
+static bool contract_body(lilac_simt_builder *b, lilac_simt_body *body, uint32_t *uses) {
     bool changed = false;
     uint32_t mark = b->memo != NULL ? lilac_simt_memo_open(b->memo) : 0;
     for (lilac_simt_instruction *i = body->first; i != NULL; i = i->next) {
         for (uint32_t k = 0; k < i->body_count; k++) {
             changed |= contract_body(b, i->bodies[k], uses);
         }
-        if ((i->code != LILAC_SIMT_OP_FADD && i->code != LILAC_SIMT_OP_FSUB) || i->flags != 0 ||
-            i->detail != LILAC_ROUND_NEAREST_EVEN) {
-            continue;
-        }
-        for (uint32_t side = 0; side < 2; side++) {
-            lilac_simt_instruction *product = own_product(b->kernel, i, side, uses);
-            if (product != NULL) {
-                contract(b, i, product, side);
-                changed = true;
-                break;
-            }
+        if ((i->code == LILAC_SIMT_OP_FADD || i->code == LILAC_SIMT_OP_FSUB) && i->flags == 0 &&
+            i->detail == LILAC_ROUND_NEAREST_EVEN) {
+            changed |= contract_sum(b, i, uses);
         }
     }
     if (b->memo != NULL) {
