@@ -255,6 +255,12 @@ lilac_engine_scale_extremes(lilac_tile_module *module, const lilac_target *targe
  * */
 LILAC_API LILAC_MUST_USE bool
 lilac_engine_assert_divisors(lilac_tile_module *module, const lilac_target *target, bool *changed);
+/* Lets products that read the same tensor from shared memory with the same layout read one copy of it. After
+ * assign_layouts. Never fails. Linear in the size of the module, and in that of a block for each copy of a
+ * tensor with several. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_share_operands(lilac_tile_module *module,
+                                                          const lilac_target *target,
+                                                          bool *changed);
 /* Transposes loaded operands of products, of 8-bit or 32-bit elements, in registers: a conversion
  * to a layout in which they are stored as wgmma reads them, where that costs less than single
  * elements. After assign_layouts. Never fails. Linear in the size of the module. */
@@ -266,6 +272,12 @@ LILAC_API LILAC_MUST_USE bool lilac_engine_transpose_operands(lilac_tile_module 
  * whose tensors have layouts. Never fails. Linear in the size of the module for each such product. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_hold_operands(lilac_tile_module *module,
                                                          const lilac_target *target, bool *changed);
+/* Stores operands of products to shared memory before earlier products, where the tensors of a block without
+ * loops need more registers than a thread has. Functions whose tensors have layouts. Never fails. Linear in
+ * the size of a block for each operand. */
+LILAC_API LILAC_MUST_USE bool lilac_engine_raise_operands(lilac_tile_module *module,
+                                                          const lilac_target *target,
+                                                          bool *changed);
 /* Computes masks that only operations behind a matrix product use behind it. Functions whose tensors have
  * layouts. Never fails. Linear in the size of the module for each such mask. */
 LILAC_API LILAC_MUST_USE bool lilac_engine_sink_masks(lilac_tile_module *module,

@@ -87,6 +87,7 @@ typedef struct lilac_lowering {
     /* Predicate: this lane executes the enclosing per-element control flow (control.h). 0: all
      * lanes execute it. */
     lilac_simt_value active;
+    lilac_simt_value product_base;               /* matrix/warp_group_dot.c; 0: none */
     const struct lilac_lower_scalars *scalars;   /* see scalars.c */
     struct lilac_lower_f32_pending *f32_pending; /* math/f32_elements.c, during one operation */
     struct lilac_lower_partitions

@@ -116,7 +116,7 @@ static uint32_t warps_of(const kernel_form *c, lilac_target target, lilac_compil
     lilac_text_puts(&text, "}\n");
     lilac_options_init(&options);
     options.target = target;
-    options.target.num_stages = 2;
+    options.target.num_stages = target.num_stages > 0 ? target.num_stages : 2;
     options.stop_after = "resize_tiles";
     options.verify = true;
     if (!lilac_compile(result, context,
@@ -177,6 +177,22 @@ static void by_rows_and_words(void **state) {
             }
         }
     }
+}
+
+/* With one stage, four stay four where eight would divide columns, unless their tensors alone are too many. */
+static void of_one_stage(void **state) {
+    (void)state;
+    const kernel_form sums = {.m = 64, .n = 128, .k = 64, .sums = 3}, /* 192 */
+        chain = {.m = 64, .n = 256, .k = 64, .columns = 256},         /* 256 */
+        rows = {.m = 128, .n = 64, .k = 64, .sums = 3};               /* 192 */
+    lilac_target target = four;
+    lilac_compilation result;
+    target.num_stages = 1;
+    assert_int_equal(warps_of(&sums, target, &result), 4);
+    assert_int_equal(warps_of(&chain, target, &result), 8);
+    assert_int_equal(warps_of(&rows, target, &result), 8);
+    target.num_stages = 2;
+    assert_int_equal(warps_of(&sums, target, &result), 8);
 }
 
 /* Each of these would have the other number of warps, but for one member. */
@@ -257,6 +273,7 @@ static void of_other_numbers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_rows_and_words),
+        cmocka_unit_test(of_one_stage),
         cmocka_unit_test(kept),
         cmocka_unit_test(of_other_numbers),
     };

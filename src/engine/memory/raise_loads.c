@@ -11,8 +11,9 @@
  * A load stays behind what may write what it reads, behind operations with regions other than those
  * of combiners, and where its address needs an exchange of loaded values. The results of loads that
  * a thread holds during an exchange have at most LILAC_MOST_WORDS registers: those that are moved,
- * and those that are loaded before it and used behind it. Blocks with matrix products stay as they
- * are: their loads are copied ahead by pipeline_loops.
+ * and those that are loaded before it and used behind it. Bodies of loops with matrix products stay as they
+ * are: their loads are copied ahead by pipeline_loops. So do blocks with products of wgmma, whose accumulators and
+ * operands in registers are more than what is counted here (bench/results/decisions.md).
  *
  * The registers of a moved load can take resident blocks, which hide latencies too. With b resident
  * blocks that wait for memory twice, MEMORY for the first load and t for the second, a
@@ -21,6 +22,7 @@
 #include "memory/raise.h"
 
 #include <lilac/occupancy.h>
+#include <lilac/tile_loops.h>
 
 enum {
     MEMORY = 4,
@@ -50,10 +52,12 @@ static bool stops_loads(const lilac_tile_op *op) {
            (op->region_count > 0 && !exchanges(op));
 }
 
-/* Notes which values of a block depend on its loads and on the program. False: the block has a
- * matrix product. */
+/* Notes which values of a block depend on its loads and on the program. False: the block has a matrix product, and is
+ * the body of a loop or has its operands in memory. */
 static bool note_dependences(const raising *r, const lilac_tile_block *block) {
     const lilac_tile_op *around = block->parent->parent;
+    const bool in_loop = around != NULL && lilac_tile_is_loop(around);
+    bool product = false;
     for (uint32_t i = 0; i < block->argument_count; i++) {
         const lilac_tile_value *argument = block->arguments[i];
         for (uint32_t k = 0; around != NULL && k < around->operand_count; k++) {
@@ -71,11 +75,10 @@ static bool note_dependences(const raising *r, const lilac_tile_block *block) {
             r->waits[op->results[i].id] = waits;
             r->varies[op->results[i].id] = varies;
         }
-        if (op->code == LILAC_TILE_OP_TT_DOT || op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT) {
-            return false;
-        }
+        product |= op->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT ||
+                   (op->code == LILAC_TILE_OP_TT_DOT && in_loop);
     }
-    return true;
+    return !product;
 }
 
 /* Is a result used behind an operation of the same block, or in another block? */

@@ -62,10 +62,15 @@ bool lilac_dot_is_transposition(const lilac_tile_op *op) {
     return order != NULL && order->count == 2 && order->integers[0] == 1;
 }
 
-bool lilac_dot_is_loaded(const lilac_tile_value *value) {
+const lilac_tile_value *lilac_dot_before_transpositions(const lilac_tile_value *value) {
     while (lilac_dot_is_transposition(value->op)) {
         value = value->op->operands[0].value;
     }
+    return value;
+}
+
+bool lilac_dot_is_loaded(const lilac_tile_value *value) {
+    value = lilac_dot_before_transpositions(value);
     return value->op != NULL && (value->op->code == LILAC_TILE_OP_TT_LOAD ||
                                  value->op->code == LILAC_TILE_OP_TT_DESCRIPTOR_LOAD ||
                                  value->op->code == LILAC_TILE_OP_TT_DESCRIPTOR_GATHER);

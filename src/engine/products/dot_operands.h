@@ -16,6 +16,8 @@ const lilac_tile_op *lilac_dot_loop(const lilac_tile_op *op, lilac_dot_property 
 lilac_tile_op *lilac_dot_only_loop(const lilac_tile_function *f);
 /* tt.trans of a matrix. NULL: false. */
 bool lilac_dot_is_transposition(const lilac_tile_op *op);
+/* The matrix that the value is, but for transpositions. */
+const lilac_tile_value *lilac_dot_before_transpositions(const lilac_tile_value *value);
 /* Is the tensor in memory already, but for transpositions? */
 bool lilac_dot_is_loaded(const lilac_tile_value *value);
 /* Does each thread compute the result from its own elements of the operands? Conversions between layouts do not. */

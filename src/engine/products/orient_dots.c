@@ -8,7 +8,7 @@
  * only with k contiguous. Its first operand may be in registers, which hold what is computed and
  * what lies the other way. So the operands are exchanged
  *
- *     if B is computed in a loop and A is loaded;
+ *     if B is computed in a loop and A is loaded, unless B is in memory for another product, whose A is computed;
  *     if elements have 8 or 32 bits, B is loaded with n contiguous and A with k contiguous.
  *
  * In a loop, what B is computed from is copied to shared memory ahead, and read in the layout of
@@ -33,6 +33,21 @@ static bool is_computed(const lilac_tile_op *op, const lilac_tile_value *value) 
     return !lilac_dot_is_loaded(value) && value->op != NULL && value->op->parent == op->parent;
 }
 
+/* Does another product that cannot be exchanged read the tensor as its second operand, from memory that this product
+ * can read, too? */
+static bool is_in_memory(const lilac_tile_op *op, const lilac_tile_value *tensor) {
+    bool found = false;
+    for (const lilac_tile_use *use = tensor->uses; !found && use != NULL; use = use->next) {
+        const lilac_tile_op *user = use->op;
+        found = lilac_dot_is_transposition(user)
+                    ? is_in_memory(op, &user->results[0])
+                    : user != op && user->code == LILAC_TILE_OP_TT_DOT && use->index == 1 &&
+                          user->parent == op->parent &&
+                          is_computed(user, user->operands[0].value);
+    }
+    return found;
+}
+
 /* Does the exchange let wgmma read the operands as they are? */
 static bool is_better_exchanged(const orientation *o, const lilac_tile_op *op) {
     const lilac_tile_value *a = op->operands[0].value, *b = op->operands[1].value;
@@ -43,7 +58,8 @@ static bool is_better_exchanged(const orientation *o, const lilac_tile_op *op) {
     const bool a_lies =
         bits == 16 || !lilac_dot_is_loaded(a) || lilac_dot_is_contiguous(&o->axis, a, 1);
     if (is_computed(op, b)) {
-        return a_lies && lilac_tile_is_in_loop(op);
+        return a_lies && lilac_tile_is_in_loop(op) &&
+               !(bits == 16 && is_in_memory(op, lilac_dot_before_transpositions(b)));
     }
     return bits != 16 && a_lies && lilac_dot_is_loaded(a) && lilac_dot_is_loaded(b) &&
            !lilac_dot_is_contiguous(&o->axis, b, 0) && lilac_dot_is_contiguous(&o->axis, b, 1);

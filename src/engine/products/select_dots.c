@@ -108,11 +108,17 @@ static bool is_in_registers(const selection *s, const lilac_tile_op *op,
 }
 
 /* Removes transpositions that nothing uses any more. */
-static void remove_unused(lilac_tile_value *value) {
-    while (lilac_dot_is_transposition(value->op) && value->uses == NULL) {
-        lilac_tile_op *op = value->op;
-        value = op->operands[0].value;
-        lilac_tile_remove(op);
+static void remove_unused(const lilac_tile_region *region) {
+    for (const lilac_tile_block *block = region->first; block != NULL; block = block->next) {
+        for (lilac_tile_op *op = block->last, *previous; op != NULL; op = previous) {
+            previous = op->previous;
+            for (uint32_t r = 0; r < op->region_count; r++) {
+                remove_unused(op->regions[r]);
+            }
+            if (lilac_dot_is_transposition(op) && op->results[0].uses == NULL) {
+                lilac_tile_remove(op);
+            }
+        }
     }
 }
 
@@ -135,10 +141,7 @@ static void select_wgmma(selection *s, lilac_tile_op *op) {
     }
     lilac_tile_insert_before(op, product);
     lilac_tile_replace_uses(&op->results[0], &product->results[0]);
-    lilac_tile_value *operands[2] = {op->operands[0].value, op->operands[1].value};
     lilac_tile_remove(op);
-    remove_unused(operands[0]);
-    remove_unused(operands[1]);
     s->changed = true;
 }
 
@@ -174,6 +177,7 @@ bool lilac_engine_select_dots(lilac_tile_module *module, const lilac_target *tar
             lilac_arena *arena = lilac_arena_create();
             lilac_engine_axis_facts(&s.axis, arena, function);
             visit_region(&s, function->body);
+            remove_unused(function->body);
             lilac_tile_number(function);
             lilac_arena_destroy(arena);
         }

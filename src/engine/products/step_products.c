@@ -1,5 +1,5 @@
-/* step_products: a product by multiply-adds whose operands would fill the registers reads them from shared
- * memory in steps along K.
+/* step_products: products by multiply-adds whose operands would fill the registers read them from shared
+ * memory, in steps along K.
  *
  *     %a = ttg.convert_layout %p              %m = ttg.local_alloc %p
  *     %b = ttg.convert_layout %q              %n = ttg.local_alloc %q
@@ -12,13 +12,18 @@
  * A thread of such a product needs its rows of A and its columns of B, whole: for a result of 64 × 64 in the
  * layout of a wgmma, and K = 64, 2 × 64 + 64 × 16 words. The exchange of their layouts goes through shared
  * memory in any case, so that only the number of registers changes. Each element of the result remains the sum
- * along K in its order: the same bits. Casts of an operand behind the conversion are done before it, once for
+ * along K in its order: the same bits.
+ *
+ * The operands of several products of a block, such as those of an inverse by blocks, can fill the registers
+ * together. They are stored where they were converted, each tensor once, so that one barrier serves many of
+ * them, and each product reads its own. Casts of an operand behind the conversion are done before it, once for
  * each element instead of once for each thread that needs it. */
 #include "emit.h"
 #include "layouts/assign.h"
 #include "products/block_demand.h"
 #include "products/dot_operands.h"
 
+#include <lilac/bits.h>
 #include <lilac/dot.h>
 
 enum {
@@ -31,12 +36,14 @@ typedef struct stepping {
     lilac_tile_module *module;
     lilac_tile_function *function;
     const lilac_target *target;
+    bool crowded; /* the operands of the block's products fill the registers together */
     bool changed;
 } stepping;
 
 /* An operand of the product: the tensor before its conversion, and the casts behind that, the last first. */
 typedef struct source {
     lilac_tile_value *tensor;
+    lilac_tile_op *conversion;
     const lilac_tile_op *casts[MOST_CASTS];
     uint32_t cast_count;
 } source;
@@ -47,7 +54,7 @@ static bool is_cast(const lilac_tile_op *op) {
 }
 
 static bool find_source(source *result, const lilac_tile_value *operand) {
-    const lilac_tile_op *op = operand->op;
+    lilac_tile_op *op = operand->op;
     result->cast_count = 0;
     while (op != NULL && is_cast(op) && result->cast_count < MOST_CASTS) {
         result->casts[result->cast_count++] = op;
@@ -57,11 +64,25 @@ static bool find_source(source *result, const lilac_tile_value *operand) {
         return false;
     }
     result->tensor = op->operands[0].value;
+    result->conversion = op;
     return true;
 }
 
+/* Memory that holds the value for an earlier product of the block; NULL: none. */
+static lilac_tile_value *find_memory(const lilac_tile_value *value, const lilac_tile_type *type,
+                                     const lilac_tile_block *block) {
+    for (const lilac_tile_use *use = value->uses; use != NULL; use = use->next) {
+        if (use->op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC && use->op->parent == block &&
+            use->op->results[0].type == type) {
+            return &use->op->results[0];
+        }
+    }
+    return NULL;
+}
+
 /* The tensor in shared memory, as the product reads it. */
-static lilac_tile_value *store(const stepping *s, const lilac_emitter *e, const source *from) {
+static lilac_tile_value *store(const stepping *s, lilac_tile_op *dot, const source *from) {
+    const lilac_emitter place = {s->module, s->crowded ? from->conversion : dot}, *e = &place;
     lilac_tile_value *value = from->tensor;
     const lilac_layout *layout = value->type->layout;
     for (uint32_t i = from->cast_count; i-- > 0;) {
@@ -77,8 +98,10 @@ static lilac_tile_value *store(const stepping *s, const lilac_emitter *e, const 
     for (uint32_t d = 0; d < type->rank; d++) {
         memory.shape[d] = memory.alloc_shape[d] = type->shape[d];
     }
-    return lilac_emit_unary(e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, lilac_tile_memory(s->module, &memory),
-                            value);
+    const lilac_tile_type *result = lilac_tile_memory(s->module, &memory);
+    lilac_tile_value *found = s->crowded ? find_memory(value, result, e->place->parent) : NULL;
+    return found != NULL ? found
+                         : lilac_emit_unary(e, LILAC_TILE_OP_TTG_LOCAL_ALLOC, result, value);
 }
 
 /* A step's part of an operand: `size` elements along `dim` from `first` on, in this layout. */
@@ -137,7 +160,7 @@ static void replace(stepping *s, lilac_tile_op *dot, const source *sources,
     const lilac_emitter e = {s->module, dot};
     lilac_tile_value *memory[2], *sum = dot->operands[2].value;
     for (uint32_t i = 0; i < 2; i++) {
-        memory[i] = store(s, &e, &sources[i]);
+        memory[i] = store(s, dot, &sources[i]);
     }
     const uint32_t rank = dot->results[0].type->rank;
     for (int64_t k = 0; k < INT64_C(1) << k_bits; k += INT64_C(1) << step_bits) {
@@ -177,45 +200,125 @@ static bool fits(const stepping *s, const lilac_tile_op *dot) {
            s->target->arch->shared_bytes;
 }
 
-static void visit_product(stepping *s, lilac_tile_op *dot) {
+/* A product by multiply-adds whose operands are exchanged. */
+typedef struct candidate {
     lilac_plan_dot_problem problem;
-    lilac_matrix_shape shape;
-    lilac_layout_columns columns;
-    lilac_reason why;
+    lilac_layout_columns columns; /* of the result */
     source sources[2];
-    const lilac_layout *layouts[2], *found[2];
+    const lilac_layout *layouts[2]; /* of the whole operands */
+    uint32_t words;                 /* of both */
+} candidate;
+
+static bool is_candidate(candidate *c, const stepping *s, const lilac_tile_op *dot) {
+    lilac_matrix_shape shape;
+    lilac_reason why;
+    return dot->code == LILAC_TILE_OP_TT_DOT && s->target->num_ctas == 1 &&
+           dot->results[0].type->layout != NULL &&
+           lilac_engine_dot_problem(&c->problem, dot, s->target, &why) &&
+           lilac_plan_dot_choose(&shape, &c->problem, s->target) == LILAC_PLAN_DOT_FMA &&
+           lilac_plan_columns_init(&c->columns, dot->results[0].type->layout, s->target, &why) &&
+           c->problem.k_bits > STEP_BITS && fits(s, dot) &&
+           find_source(&c->sources[0], dot->operands[0].value) &&
+           find_source(&c->sources[1], dot->operands[1].value) &&
+           step_layouts(s, &c->problem, &c->columns, dot, c->problem.k_bits, c->layouts, &c->words);
+}
+
+static void visit_product(stepping *s, lilac_tile_op *dot) {
+    candidate c;
+    const lilac_layout *found[2];
     uint32_t words, step_bits = STEP_BITS;
-    if (s->target->num_ctas != 1 || dot->results[0].type->layout == NULL ||
-        !lilac_engine_dot_problem(&problem, dot, s->target, &why) ||
-        lilac_plan_dot_choose(&shape, &problem, s->target) != LILAC_PLAN_DOT_FMA ||
-        !lilac_plan_columns_init(&columns, dot->results[0].type->layout, s->target, &why) ||
-        problem.k_bits <= STEP_BITS || !fits(s, dot) ||
-        !find_source(&sources[0], dot->operands[0].value) ||
-        !find_source(&sources[1], dot->operands[1].value) ||
-        !step_layouts(s, &problem, &columns, dot, problem.k_bits, layouts, &words) ||
-        words <= MOST_WORDS ||
-        !step_layouts(s, &problem, &columns, dot, step_bits, layouts, &words)) {
+    if (!is_candidate(&c, s, dot) || (c.words <= MOST_WORDS && !s->crowded)) {
         return;
     }
-    while (step_layouts(s, &problem, &columns, dot, step_bits + 1, found, &words) &&
+    if (c.words <= MOST_WORDS) {
+        replace(s, dot, c.sources, c.layouts, c.problem.k_bits, c.problem.k_bits);
+        return;
+    }
+    if (!step_layouts(s, &c.problem, &c.columns, dot, step_bits, c.layouts, &words)) {
+        return;
+    }
+    while (step_layouts(s, &c.problem, &c.columns, dot, step_bits + 1, found, &words) &&
            words <= MOST_WORDS) {
         step_bits++;
-        layouts[0] = found[0];
-        layouts[1] = found[1];
+        c.layouts[0] = found[0];
+        c.layouts[1] = found[1];
     }
-    replace(s, dot, sources, layouts, problem.k_bits, step_bits);
+    replace(s, dot, c.sources, c.layouts, c.problem.k_bits, step_bits);
+}
+
+/* The conversions of a block for its products. */
+typedef struct crowd {
+    uint32_t *words,
+        *last;      /* by value: of a conversion; the place of the last product that reads it */
+    bool *stored;   /* by value: the tensor is counted in `bytes` */
+    uint64_t bytes; /* of the tensors */
+} crowd;
+
+static void count_operands(crowd *w, const lilac_tile_op *dot, const candidate *c, uint32_t place) {
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t conversion = c->sources[i].conversion->results[0].id,
+                       tensor = c->sources[i].tensor->id;
+        w->bytes += w->stored[tensor] ? 0 : lilac_engine_bytes(dot->operands[i].value->type);
+        w->stored[tensor] = true;
+        w->words[conversion] = lilac_engine_words(dot->operands[i].value->type);
+        w->last[conversion] = place;
+    }
+}
+
+/* The most words of converted operands that are live at once. */
+static uint32_t most_words(const crowd *w, const stepping *s, const lilac_tile_block *block) {
+    uint32_t place = 0, live = 0, most = 0;
+    candidate c;
+    for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+        place++;
+        if (op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT) {
+            live += w->words[op->results[0].id];
+            most = max_u32(most, live);
+        }
+        for (uint32_t i = 0; i < 2 && is_candidate(&c, s, op); i++) {
+            const lilac_tile_op *conversion = c.sources[i].conversion;
+            if (conversion->parent == block && w->last[conversion->results[0].id] == place) {
+                live -= w->words[conversion->results[0].id];
+                w->last[conversion->results[0].id] = 0; /* both operands may be one */
+            }
+        }
+    }
+    return most;
+}
+
+/* Do the operands of several products fill the registers together, and is there memory for all of them? */
+static bool is_crowded(const stepping *s, const lilac_tile_block *block) {
+    lilac_arena *arena = lilac_arena_create();
+    const size_t count = s->function->value_count + 1;
+    crowd w = {.words = lilac_arena_array(arena, uint32_t, count),
+               .last = lilac_arena_array(arena, uint32_t, count),
+               .stored = lilac_arena_array(arena, bool, count)};
+    uint32_t place = 0, products = 0;
+    candidate c;
+    for (const lilac_tile_op *op = block->first; op != NULL; op = op->next) {
+        place++;
+        if (is_candidate(&c, s, op)) {
+            count_operands(&w, op, &c, place);
+            products++;
+        }
+    }
+    const bool crowded = products > 1 && 2 * w.bytes <= s->target->arch->shared_bytes &&
+                         most_words(&w, s, block) > MOST_WORDS;
+    lilac_arena_destroy(arena);
+    return crowded;
 }
 
 static void visit_region(stepping *s, const lilac_tile_region *region) {
     for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
-        for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
-            next = op->next;
+        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
             for (uint32_t r = 0; r < op->region_count; r++) {
                 visit_region(s, op->regions[r]);
             }
-            if (op->code == LILAC_TILE_OP_TT_DOT) {
-                visit_product(s, op);
-            }
+        }
+        s->crowded = is_crowded(s, block);
+        for (lilac_tile_op *op = block->first, *next; op != NULL; op = next) {
+            next = op->next;
+            visit_product(s, op);
         }
     }
 }

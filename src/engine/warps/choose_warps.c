@@ -18,6 +18,8 @@
  * Where all products that start from 0, and are operands of others, have 32 columns or fewer, an iteration of one
  * block is short against the latencies between its products. Two blocks of four warps hide these from each other,
  * one of eight does not: four, asked for, stay four unless they spill, W + F > 255 (bench/results/decisions.md).
+ * With one stage, an iteration waits for its loads, which only another block hides: where eight warps would divide
+ * columns or have short iterations, four stay four unless W alone exceeds 255.
  *
  * One or two warps do not execute wgmma, and spill where four do not: they become four, or eight by the
  * table, if W is at least that of a tile of 64 × 64. More than eight leave a thread at most 128
@@ -95,7 +97,8 @@ static bool is_narrow(const survey *s) {
 }
 
 static bool needs_many(const survey *s, lilac_reason *why) {
-    const uint32_t parts = s->chained && (divides_columns(s) || is_narrow(s)) ? 1 : 2;
+    const bool waits = s->target->num_stages == 1, few = divides_columns(s) || is_narrow(s);
+    const uint32_t parts = waits && few ? 0 : s->chained && few ? 1 : 2;
     (void)lilac_layout_refuse(why, "tensors take %u registers of each thread of %u warps", s->words,
                               FEW);
     return s->words + parts * LILAC_ENGINE_FREE_REGISTERS > LILAC_MOST_REGISTERS;

@@ -20,6 +20,8 @@
 
 enum {
     MOST_ACCUMULATORS = 128,
+    MOST_SHARED_DESCRIPTORS =
+        4, /* products of a block: an assembler has 63 uniform registers, a product 8 descriptors */
     MOST_EXACT_COLUMNS = 128, /* of sums that are added in f32, which take registers of their own */
     WORDS = 4,
     LANE_BITS = 5
@@ -39,6 +41,7 @@ typedef struct product {
     lilac_simt_matrix_payload payload;
     lilac_simt_value accumulate; /* of the first step */
     bool copies;                 /* the words of A may be values that a loop carries */
+    lilac_simt_value base;       /* of shared memory */
     uint32_t exact_steps;        /* steps that wgmma may add; 0: all */
 } product;
 
@@ -58,13 +61,12 @@ static lilac_simt_value describe(const product *p, uint32_t operand,
         const bool own = operand == 0 && i < LANE_BITS + p->dot.plan->row_bits - 4;
         columns[i] = own ? 0 : lilac_plan_dot_memory_start(&o->plan, operand, kept, 0);
     }
-    const lilac_simt_instruction base = {.code = LILAC_SIMT_OP_SHARED_BASE};
     const lilac_simt_type type = LILAC_SIMT_I32;
-    lilac_simt_value sum = lilac_simt_build(b, &base, 0, NULL, 1, &type);
-    sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum,
-                         lilac_lower_integer(l, type,
-                                             (int64_t)memory->begin + memory->constant +
-                                                 (int64_t)memory->shift * o->plan.element_bytes));
+    lilac_simt_value sum =
+        lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, p->base,
+                       lilac_lower_integer(l, type,
+                                           (int64_t)memory->begin + memory->constant +
+                                               (int64_t)memory->shift * o->plan.element_bytes));
     sum = lilac_simt_op2(b, LILAC_SIMT_OP_ADD, type, sum,
                          lilac_lower_linear(b, d->thread_bits, columns, 0, NULL));
     return lilac_simt_matrix_descriptor(b, sum, memory->dynamic, &o->plan.like);
@@ -338,6 +340,31 @@ static bool plan_product(product *p, lilac_plan_dot *plan, lilac_plan_dot_proble
     return true;
 }
 
+/* Is it one of a long sequence of products, behind each other in the function's body? */
+static bool is_of_many(const lilac_tile_op *op) {
+    uint32_t count = 0;
+    for (const lilac_tile_op *other = op->parent->first; other != NULL; other = other->next) {
+        count += other->code == LILAC_TILE_OP_TTNG_WARP_GROUP_DOT;
+    }
+    return count > MOST_SHARED_DESCRIPTORS && op->parent->parent->parent == NULL;
+}
+
+/* The address of shared memory. Descriptors that many products share would live from the first to the last of them, in
+ * registers of each thread where the uniform ones do not suffice. So each has a copy of the previous one's address,
+ * which an assembler does not recognise. */
+static lilac_simt_value base_of(lilac_lowering *l, const lilac_tile_op *op) {
+    const lilac_simt_instruction base = {.code = LILAC_SIMT_OP_SHARED_BASE};
+    const lilac_simt_type type = LILAC_SIMT_I32;
+    if (!is_of_many(op)) {
+        return lilac_simt_build(&l->builder, &base, 0, NULL, 1, &type);
+    }
+    if (l->product_base == 0) {
+        l->product_base = lilac_simt_build(&l->builder, &base, 0, NULL, 1, &type);
+    }
+    l->product_base = lilac_simt_op1(&l->builder, LILAC_SIMT_OP_OPAQUE, type, l->product_base);
+    return l->product_base;
+}
+
 bool lilac_lower_warp_group_dot(lilac_lowering *l, const lilac_tile_op *op) {
     lilac_plan_dot plan;
     lilac_plan_dot_problem problem;
@@ -350,6 +377,7 @@ bool lilac_lower_warp_group_dot(lilac_lowering *l, const lilac_tile_op *op) {
     if (lilac_tile_find_integer(&op->attributes, "lilac.ordered", 0) == 0) {
         lilac_lower_barrier(l);
     }
+    p.base = base_of(l, op);
     if ((!p.payload.registers && !open_memory(&p, op, 0)) || !open_memory(&p, op, 1)) {
         return false;
     }

@@ -21,6 +21,14 @@ class Slot(int):
     """The place of a tensor among a launch's tensors."""
 
 
+def argument(value):
+    """Whether a launch with this value can be repeated: a tensor, a number, a text, a descriptor's key or a type."""
+    import torch
+
+    return isinstance(value, (torch.Tensor, int, float, str, bool, type(None))) or hasattr(value, "cache_key") \
+        or type(value).__module__ == "triton.language.core"
+
+
 class Call:
     """A launch of a JIT function with all of its arguments, as JITFunction.run gets them."""
 
@@ -29,6 +37,9 @@ class Call:
         bound = function.signature.bind(*args, **{k: v for k, v in options.items() if k in names})
         bound.apply_defaults()
         self.function, self.values = function, [bound.arguments[name] for name in names]
+        for value in self.values:
+            if not argument(value):
+                raise Changed(f"{function.__name__} has an argument of type {type(value).__name__}")
         self.options = {k: v for k, v in options.items() if k not in names}
         sizes = list(grid(dict(bound.arguments)) if callable(grid) else grid)
         self.grid = (*sizes, 1, 1)[:3]
@@ -69,9 +80,6 @@ def tensors_of(calls):
         for value in call.values:
             if isinstance(value, torch.Tensor):
                 found.setdefault(id(value), value)
-            elif not isinstance(value, (int, float, str, bool, type(None))) and not hasattr(value, "cache_key") \
-                    and type(value).__module__ != "triton.language.core":
-                raise Changed(f"{call.function.__name__} has an argument of type {type(value).__name__}")
     return list(found.values())
 
 
