@@ -272,6 +272,14 @@ static void known_tiles(void **state) {
         {{TILE_OF(64, 128, 128, 4, 4), .computed = true, .more = 20}, {2, 1}},
         {{TILE_OF(64, 128, 128, 4, 3), .computed = true}, {3, 2}}, /* the second gains too little */
         {{TILE_OF(64, 128, 64, 4, 3), .computed = true, .more = 20}, {3, 2}}, /* it costs none */
+        /* mma and other arithmetic: there is memory for five blocks of one warp with four buffers, for seven with
+         * three, for eleven with two, which wait longer for their copies than they compute, unless that is much */
+        {{TILE_OF(16, 64, 64, 1, 4), .computed = true}, {3, 2}},
+        {{TILE_OF(16, 64, 64, 1, 4), .computed = true, .more = 20}, {2, 1}},
+        {{TILE_OF(16, 64, 64, 1, 4)}, {3, 3}}, /* no arithmetic */
+        {{TILE_OF(16, 64, 64, 1, 4), .computed = true, .iterations = 64},
+         {3, 3}}, /* 64 iterations; copies start last */
+        {{TILE_OF(16, 64, 128, 4, 3), .computed = true}, {3, 2}}, /* four for three: too few */
         /* the memory of one loop is that of the next one */
         {{TILE_OF(128, 256, 64, 8, 3), .loops = 2}, {3, 2}},
         {{TILE_OF(64, 64, 64, 4, 5), .loops = 3}, {5, 4}},

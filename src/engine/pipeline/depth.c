@@ -42,7 +42,14 @@
  *
  * Loops that only multiply by mma are bound by memory. Where one buffer less gains a resident
  * block, more bytes are in flight, and their copies start behind the products, which read the same
- * buffer. Other arithmetic would delay the copies.
+ * buffer. Other arithmetic would delay the copies. Such loops have a smaller distance where that saves a fifth
+ * of the product of two prices, with b resident blocks, C the clocks of an iteration and U those of its busiest unit:
+ *
+ *     many iterations           max(U, max(C, L / D) / b)
+ *     the first one's copies    L / b
+ *
+ * The first copies are all that a loop of one iteration waits for, and the others of its ring occupy memory for
+ * nothing. With a known trip count both prices are the first one (bench/results/decisions.md).
  *
  * That matters less in a loop of few iterations, whose time is mostly that of its first copies. In a
  * loop with products, let n be a known trip count and C the clocks of an iteration of one block that
@@ -113,7 +120,8 @@ typedef struct demand {
     uint64_t result_bytes; /* of the accumulators, which may be exchanged beside rings that stay */
     uint32_t words;        /* live registers of a thread that hold tensors */
     uint32_t sums;         /* and those of the accumulators of the loop's products */
-    uint64_t clocks;       /* of the products of an iteration */
+    uint64_t clocks;       /* of the products of an iteration by wgmma */
+    uint64_t mma;          /* and of those by mma on a partition */
     uint64_t computed;     /* instructions of a thread and iteration in other arithmetic */
     uint64_t reserve;      /* for exchanges between warps */
     bool multiplies;       /* by mma */
@@ -148,6 +156,16 @@ static void add_box(demand *d, const lilac_tile_op *load) {
         !has_ring(d->p, load)) {
         d->box_bytes = max_u64(d->box_bytes, lilac_engine_bytes(load->results[0].type));
     }
+}
+
+/* Clocks of a partition for its warps' part of a product by mma, at five eighths of the rate of wgmma. */
+static uint64_t mma_clocks_of(const demand *d, const lilac_tile_op *op) {
+    enum { BITS = 8192 * 5 / 8 }; /* products of so many bits of A in a clock */
+    const lilac_tile_type *a = op->operands[0].value->type;
+    const uint64_t products =
+        (uint64_t)lilac_tile_element_count(op->results[0].type) * (uint64_t)a->shape[a->rank - 1];
+    return products * lilac_tile_element_bits(a) / BITS /
+           min_u32(d->p->target->num_warps, PARTITIONS);
 }
 
 /* Does the operation compute floats, other than a product, a load or a name of its operand? */
@@ -193,6 +211,7 @@ static void add_operation(void *data, lilac_tile_op *op) {
     case LILAC_TILE_OP_TTNG_WARP_GROUP_DOT:
         if (lilac_tile_is_inside(&op->results[0], d->p->loop)) {
             d->multiplies |= op->code == LILAC_TILE_OP_TT_DOT;
+            d->mma += op->code == LILAC_TILE_OP_TT_DOT ? mma_clocks_of(d, op) : 0;
             d->chained |= lilac_dot_is_chained(op);
             /* mma converts elements of 8 bits */
             d->computes |= lilac_tile_element_bits(op->operands[0].value->type) < 16;
@@ -317,12 +336,30 @@ static uint64_t price_of_waiting(const demand *d, uint64_t blocks, uint32_t dist
     return max_u64(longest, alone / blocks) * max_u64(alone, latency / distance);
 }
 
+/* The product of the prices of an iteration and of the first copies, in a full grid, in sixteenths of clocks, for
+ * products by mma with other arithmetic. */
+static uint64_t price_of_mma(const demand *d, uint64_t blocks, uint32_t distance) {
+    const lilac_target *target = d->p->target;
+    const uint64_t latency = UINT64_C(16) * target->arch->costs->latency;
+    const uint64_t issue = d->computed * target->arch->costs->issue;
+    const uint64_t share = min_u32(target->num_warps, PARTITIONS);
+    const uint64_t alone =
+        16 * (d->mma + WAIT) + issue * max_u32(target->num_warps, 2 * PARTITIONS);
+    const uint64_t longest = max_u64(16 * d->mma * share / PARTITIONS, issue * target->num_warps);
+    const uint64_t iteration = max_u64(longest, max_u64(alone, latency / distance) / blocks);
+    return iteration * (d->p->trip_count_known ? iteration : latency / blocks);
+}
+
 /* Is the smaller distance with more resident blocks worth it: does it save a quarter of the price? Not
- * less: memory is counted that may not be in use at the same time. */
-static bool saves_quarter(const demand *d, uint64_t more, uint32_t less, uint64_t blocks,
-                          uint32_t distance) {
-    return more > blocks &&
-           4 * price_of_waiting(d, more, less) < 3 * price_of_waiting(d, blocks, distance);
+ * less: memory is counted that may not be in use at the same time. With mma, a fifth. */
+static bool saves_enough(const demand *d, uint64_t more, uint32_t less, uint64_t blocks,
+                         uint32_t distance) {
+    if (more <= blocks) {
+        return false;
+    }
+    return d->clocks > 0
+               ? 4 * price_of_waiting(d, more, less) < 3 * price_of_waiting(d, blocks, distance)
+               : 5 * price_of_mma(d, more, less) < 4 * price_of_mma(d, blocks, distance);
 }
 
 /* The largest distance of at most this one with `more` buffers than it for which they cost no
@@ -338,7 +375,7 @@ static uint32_t delayed_distance(const demand *d, uint64_t slot_bytes, uint32_t 
             !(less == distance || hides(d, blocks, less + 1))) {
             continue;
         }
-        if (best == 0 || saves_quarter(d, blocks, less, best_blocks, best)) {
+        if (best == 0 || saves_enough(d, blocks, less, best_blocks, best)) {
             best = less;
             best_blocks = blocks;
         }
@@ -464,7 +501,7 @@ static uint32_t waiting_distance(const demand *d, uint64_t slot_bytes, uint32_t 
     uint64_t best_blocks = resident(d, slot_bytes, distance + 1);
     for (uint32_t less = distance - 1; less > 0 && best_blocks > 0; less--) {
         const uint64_t blocks = resident(d, slot_bytes, less + 1);
-        if (saves_quarter(d, blocks, less, best_blocks, best)) {
+        if (saves_enough(d, blocks, less, best_blocks, best)) {
             best = less;
             best_blocks = blocks;
         }
@@ -474,7 +511,7 @@ static uint32_t waiting_distance(const demand *d, uint64_t slot_bytes, uint32_t 
 
 /* Nothing is in flight. */
 static bool choose_waiting(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
-    if (d->clocks > 0) {
+    if (d->clocks > 0 || (d->multiplies && d->computes)) {
         distance = waiting_distance(d, slot_bytes, distance);
     }
     const uint64_t blocks = resident(d, slot_bytes, distance + 1);
@@ -493,8 +530,8 @@ static bool choose_waiting(pipeline *p, const demand *d, uint64_t slot_bytes, ui
 /* Are delayed products worth the blocks that their buffers cost? */
 static bool delay_pays(const pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
     const uint32_t waiting = waiting_distance(d, slot_bytes, distance);
-    return !saves_quarter(d, resident(d, slot_bytes, waiting + 1), waiting,
-                          resident(d, slot_bytes, p->buffers), p->distance);
+    return !saves_enough(d, resident(d, slot_bytes, waiting + 1), waiting,
+                         resident(d, slot_bytes, p->buffers), p->distance);
 }
 
 static bool choose(pipeline *p, const demand *d, uint64_t slot_bytes, uint32_t distance) {
