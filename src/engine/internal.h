@@ -56,8 +56,8 @@ const lilac_tile_type *lilac_engine_narrowed(lilac_tile_module *module,
 
 /* ---- simplify_comparisons.c --------------------------------------------------------------- */
 
-/* Gives a comparison operands without a common term, or of 32 bits. `made`: the new operations, in order.
- * False: the comparison is not changed. */
+/* Gives a comparison operands without a common term, or of 32 bits, and a conjunction of comparisons those that the
+ * others do not imply. `made`: the new operations, in order. False: the operation is not changed. */
 bool lilac_engine_simplify_comparison(lilac_tile_module *module, lilac_tile_op *op,
                                       const lilac_range *ranges,
                                       lilac_tile_op *made[LILAC_MOST_NEW_OPERATIONS],

@@ -327,7 +327,8 @@ static void simplify_op(simplifier *pass, lilac_tile_op *op, uint32_t depth) {
         for (uint32_t i = 0; i < count; i++) {
             made[i] = fold(pass, made[i], depth);
         }
-    } else if (made[0] != NULL && made[0]->code == LILAC_TILE_OP_ARITH_CMPI) {
+    } else if (made[0] != NULL && (made[0]->code == LILAC_TILE_OP_ARITH_CMPI ||
+                                   made[0]->code == LILAC_TILE_OP_ARITH_ANDI)) {
         simplify_comparison(pass, made[0], depth);
         made[0] = fold(pass, made[0], depth);
     }
