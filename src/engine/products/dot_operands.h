@@ -32,6 +32,8 @@ bool lilac_dot_comes_from_product(const lilac_tile_value *value);
 /* Is an operand computed from another product's result, or the result another one's operand? The sum
  * that a loop carries does not count (dot.c). */
 bool lilac_dot_is_chained(const lilac_tile_op *op);
+/* Removes fences for products that others make unnecessary (merge_fences.c). Did it remove any? */
+bool lilac_dot_merge_fences(lilac_tile_region *region);
 /* The layout of operand 0 or 1 in registers for a layout of the result; NULL: there is none (dot.c). */
 const lilac_layout *lilac_dot_operand_layout(lilac_tile_module *module, const lilac_target *target,
                                              const lilac_tile_op *op, uint32_t operand,

@@ -15,7 +15,7 @@
  *
  * A fence that another one follows, before any product, orders nothing that the later one does not.
  * Behind a fence and before the next store is a barrier of the block, so it is removed. */
-#include "internal.h"
+#include "products/dot_operands.h"
 #include "pipeline/schedule.h"
 
 #include <lilac/tile_loops.h>
@@ -191,41 +191,6 @@ static void visit_region(overlap *o, lilac_tile_region *region) {
     }
 }
 
-/* ---- fences ----------------------------------------------------------------------------- */
-
-/* May the operation be between two fences of which the second one is enough? It reads nothing by
- * the async proxy and passes nothing on to other programs. */
-static bool is_ordinary(const lilac_tile_op *op) {
-    const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
-    return (op->region_count == 0 && (traits & LILAC_TILE_PURE) != 0) ||
-           op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC || op->code == LILAC_TILE_OP_TTG_LOCAL_STORE ||
-           op->code == LILAC_TILE_OP_TTG_LOCAL_LOAD || op->code == LILAC_TILE_OP_TT_LOAD;
-}
-
-static bool has_cluster(const lilac_tile_op *fence) {
-    return lilac_tile_find_integer(&fence->attributes, "bCluster", 0) != 0;
-}
-
-static void merge_fences(overlap *o, lilac_tile_region *region) {
-    for (lilac_tile_block *block = region->first; block != NULL; block = block->next) {
-        lilac_tile_op *fence = NULL;
-        for (lilac_tile_op *op = block->first; op != NULL; op = op->next) {
-            for (uint32_t r = 0; r < op->region_count; r++) {
-                merge_fences(o, op->regions[r]);
-            }
-            if (op->code == LILAC_TILE_OP_TTNG_FENCE_ASYNC_SHARED) {
-                if (fence != NULL && has_cluster(fence) == has_cluster(op)) {
-                    lilac_tile_remove(fence);
-                    o->changed = true;
-                }
-                fence = op;
-            } else if (!is_ordinary(op)) {
-                fence = NULL;
-            }
-        }
-    }
-}
-
 bool lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target *target,
                                    bool *changed) {
     overlap o = {.module = module};
@@ -234,7 +199,7 @@ bool lilac_engine_overlap_products(lilac_tile_module *module, const lilac_target
          function = function->next) {
         if (function->body != NULL) {
             visit_region(&o, function->body);
-            merge_fences(&o, function->body);
+            o.changed |= lilac_dot_merge_fences(function->body);
             lilac_tile_number(function);
         }
     }

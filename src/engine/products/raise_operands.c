@@ -13,6 +13,7 @@
  * nothing else reads later is stored before the first product behind it, if the memory that is then live at once
  * leaves room for as many blocks as a multiprocessor's registers do. In blocks of the function itself: operands of
  * loops come from rings. */
+#include "products/dot_operands.h"
 #include "products/live_ranges.h"
 
 #include <lilac/bits.h>
@@ -108,6 +109,9 @@ bool lilac_engine_raise_operands(lilac_tile_module *module, const lilac_target *
         for (const lilac_tile_block *block = function->body->first; block != NULL;
              block = block->next) {
             *changed |= count_products(block) > 1 && visit_block(module, function, block, target);
+        }
+        if (*changed) {
+            (void)lilac_dot_merge_fences(function->body);
         }
     }
     return true;

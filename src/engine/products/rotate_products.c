@@ -407,21 +407,28 @@ static lilac_tile_op *product_of(const lilac_tile_value *value) {
     return use->op;
 }
 
-/* Is a load of the slice executed in the iteration itself as well, because other operations use
- * it? */
-static bool is_loaded_twice(const rotation *r, const lilac_tile_op *op) {
-    const lilac_tile_use *use = op->code == LILAC_TILE_OP_TT_LOAD ? op->results[0].uses : NULL;
-    while (use != NULL && is_needed(r, use->op)) {
-        use = use->next;
+/* Does an operation outside of the slice use the value, perhaps through memory that holds it? */
+static bool is_used_outside(const rotation *r, const lilac_tile_value *value) {
+    bool found = false;
+    for (const lilac_tile_use *use = value->uses; use != NULL && !found; use = use->next) {
+        const bool memory = use->op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC ||
+                            use->op->code == LILAC_TILE_OP_TTG_MEMDESC_TRANS;
+        found = !is_needed(r, use->op) || (memory && is_used_outside(r, &use->op->results[0]));
     }
-    return use != NULL;
+    return found;
 }
 
-/* The demand with a second ring for loads that are executed twice. */
+/* Is a load or a copy of the slice executed in the iteration itself as well? */
+static bool is_executed_twice(const rotation *r, const lilac_tile_op *op) {
+    return (op->code == LILAC_TILE_OP_TT_LOAD || op->code == LILAC_TILE_OP_TTG_LOCAL_ALLOC) &&
+           is_used_outside(r, &op->results[0]);
+}
+
+/* The demand with a second ring for loads that are executed twice, and second memory for copies. */
 static lilac_block_demand demand_after(const rotation *r, const lilac_target *target) {
     lilac_block_demand demand = lilac_engine_block_demand(r->function, r->loop, target);
     for (uint32_t i = 0; i < r->count; i++) {
-        if (is_loaded_twice(r, r->ops[i])) {
+        if (is_executed_twice(r, r->ops[i])) {
             demand.shared_bytes += lilac_engine_ring_bytes(r->ops[i], target->num_stages);
         }
     }
