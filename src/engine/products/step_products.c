@@ -178,7 +178,7 @@ static void replace(stepping *s, lilac_tile_op *dot, const source *sources,
     lilac_tile_replace_uses(&dot->results[0], sum);
     lilac_tile_value *operands[2] = {dot->operands[0].value, dot->operands[1].value};
     lilac_tile_remove(dot);
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < (operands[0] == operands[1] ? 1 : 2); i++) {
         for (lilac_tile_value *unused = operands[i]; unused->uses == NULL && unused->op != NULL;) {
             lilac_tile_value *next = unused->op->operands[0].value;
             const bool last = unused->op->code == LILAC_TILE_OP_TTG_CONVERT_LAYOUT;
@@ -248,10 +248,10 @@ static void visit_product(stepping *s, lilac_tile_op *dot) {
 
 /* The conversions of a block for its products. */
 typedef struct crowd {
-    uint32_t *words,
-        *last;      /* by value: of a conversion; the place of the last product that reads it */
-    bool *stored;   /* by value: the tensor is counted in `bytes` */
-    uint64_t bytes; /* of the tensors */
+    uint32_t *words; /* by value: of a conversion */
+    uint32_t *last;  /* by value: the place of the last product that reads the conversion */
+    bool *stored;    /* by value: the tensor is counted in `bytes` */
+    uint64_t bytes;  /* of the tensors */
 } crowd;
 
 static void count_operands(crowd *w, const lilac_tile_op *dot, const candidate *c, uint32_t place) {
