@@ -2,7 +2,8 @@
 
 A kernel stores `order & (rows of mask) & (columns of mask)` for all signed predicates of the order, equality, an unsigned
 one and one that is not transitive, and for all predicates of the mask, with the operands of both in either order, in
-64 bits. The masks must be those that Python computes, for lengths below, at and above the positions of two blocks.
+64 bits. Some orders compare rows with columns that a parameter shifts, as windows do: these imply nothing. The masks
+must be those that Python computes, for lengths below, at and above the positions of two blocks.
 """
 
 import itertools
@@ -17,16 +18,19 @@ import npy  # noqa: E402
 SIZE, BLOCKS = 16, 2
 ORDERS = ["slt", "sle", "sgt", "sge", "eq", "ne", "ult"]
 MASKS = ["slt", "sle", "sgt", "sge"]
-CASES = list(itertools.product(ORDERS, MASKS, (False, True), (False, True), range(3)))
+WINDOW = 3
+SHIFTS = (0, WINDOW, -WINDOW)
+CASES = list(itertools.product(ORDERS, MASKS, (False, True), (False, True), range(3), SHIFTS))
 LENGTHS = [-1, 0, 1, 7, 15, 16, 17, 24, 31, 32, 40]
 MEANING = {"slt": lambda a, b: a < b, "sle": lambda a, b: a <= b, "sgt": lambda a, b: a > b, "sge": lambda a, b: a >= b,
-           "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "ult": lambda a, b: a < b}
+           "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "ult": lambda a, b: a % 2**64 < b % 2**64}
 
 
-def one(number, order, mask, exchanged, reversed_order, place):
+def one(number, order, mask, exchanged, reversed_order, place, shift):
     """The text of a case. `place`: which of the three masks is beside the other two."""
     limits = "%%ns, %%t" if exchanged else "%%t, %%ns"
-    sides = "%%cols, %%rows" if reversed_order else "%%rows, %%cols"
+    columns = "%%cols" + {0: "", WINDOW: "_up", -WINDOW: "_down"}[shift]
+    sides = columns + ", %%rows" if reversed_order else "%%rows, " + columns
     three = ["%o{n}", "%r{n}", "%c{n}"]
     alone = three.pop(place)
     return """
@@ -50,7 +54,7 @@ def one(number, order, mask, exchanged, reversed_order, place):
 
 def text(cases):
     return """module {
-  tt.func public @masks(%o: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %length: i32) {
+  tt.func public @masks(%o: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %length: i32, %window: i32) {
     %size = arith.constant 16 : i64
     %all = arith.constant ALL : i32
     %pitch = arith.constant dense<16> : tensor<16x1xi32>
@@ -69,6 +73,17 @@ def text(cases):
     %te0 = tt.expand_dims %t {axis = 0 : i32} : tensor<16xi64> -> tensor<1x16xi64>
     %rows = tt.broadcast %te1 : tensor<16x1xi64> -> tensor<16x16xi64>
     %cols = tt.broadcast %te0 : tensor<1x16xi64> -> tensor<16x16xi64>
+    %zero = arith.constant 0 : i64
+    %window64 = arith.extsi %window : i32 to i64
+    %back = arith.subi %zero, %window64 : i64
+    %windows = tt.splat %window64 : i64 -> tensor<16xi64>
+    %backs = tt.splat %back : i64 -> tensor<16xi64>
+    %t_up = arith.addi %t, %windows : tensor<16xi64>
+    %t_down = arith.addi %t, %backs : tensor<16xi64>
+    %up = tt.expand_dims %t_up {axis = 0 : i32} : tensor<16xi64> -> tensor<1x16xi64>
+    %down = tt.expand_dims %t_down {axis = 0 : i32} : tensor<16xi64> -> tensor<1x16xi64>
+    %cols_up = tt.broadcast %up : tensor<1x16xi64> -> tensor<16x16xi64>
+    %cols_down = tt.broadcast %down : tensor<1x16xi64> -> tensor<16x16xi64>
     %row = tt.expand_dims %n {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
     %column = tt.expand_dims %n {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
     %rp = arith.muli %row, %pitch : tensor<16x1xi32>
@@ -87,12 +102,12 @@ BODY
 
 
 def expected(case, block, length):
-    order, mask, exchanged, reversed_order, _ = case
+    order, mask, exchanged, reversed_order, _, shift = case
 
     def limited(t):
         return MEANING[mask](length, t) if exchanged else MEANING[mask](t, length)
     first = block * SIZE
-    return [int(MEANING[order](*((j, i) if reversed_order else (i, j))) and limited(i) and limited(j))
+    return [int(MEANING[order](*((j + shift, i) if reversed_order else (i, j + shift))) and limited(i) and limited(j))
             for i in range(first, first + SIZE) for j in range(first, first + SIZE)]
 
 
@@ -103,8 +118,8 @@ def main():
         with open(path, "w") as file:
             file.write(text(CASES))
         for length in LENGTHS:
-            done = command.run(lilac, "run", path, "--grid", BLOCKS, "--num-warps", 1, "--arg", "length=%d" % length, "--arg",
-                               "o=zeros:i32:%d" % (BLOCKS * len(CASES) * SIZE * SIZE), "--save", "o=" + result)
+            done = command.run(lilac, "run", path, "--grid", BLOCKS, "--num-warps", 1, "--arg", "length=%d" % length,
+                               "--arg", "window=%d" % WINDOW, "--arg", "o=zeros:i32:%d" % (BLOCKS * len(CASES) * SIZE * SIZE), "--save", "o=" + result)
             if done.returncode:
                 print(done.stderr)
                 return 1

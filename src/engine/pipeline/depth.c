@@ -160,7 +160,7 @@ static void add_box(demand *d, const lilac_tile_op *load) {
 
 /* Clocks of a partition for its warps' part of a product by mma, at five eighths of the rate of wgmma. */
 static uint64_t mma_clocks_of(const demand *d, const lilac_tile_op *op) {
-    enum { BITS = 8192 * 5 / 8 }; /* products of so many bits of A in a clock */
+    enum { BITS = 8192 * 5 / 8 }; /* of A's elements that a partition multiplies in a clock */
     const lilac_tile_type *a = op->operands[0].value->type;
     const uint64_t products =
         (uint64_t)lilac_tile_element_count(op->results[0].type) * (uint64_t)a->shape[a->rank - 1];

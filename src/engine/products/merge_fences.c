@@ -10,8 +10,8 @@
  *     %e = ttng.warp_group_dot %n, %m, … */
 #include "products/dot_operands.h"
 
-/* May the operation be between two fences of which the second one is enough? It reads nothing by
- * the async proxy and passes nothing on to other programs. */
+/* Does a fence behind the operation make one in front of it unnecessary? It does if the operation reads nothing by
+ * the async proxy and sends nothing to other programs. */
 static bool is_ordinary(const lilac_tile_op *op) {
     const uint32_t traits = lilac_tile_op_info_get(op->code)->traits;
     return (op->region_count == 0 && (traits & LILAC_TILE_PURE) != 0) ||

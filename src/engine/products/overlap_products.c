@@ -14,9 +14,9 @@
  * A loop whose schedule has products=wait keeps its waits.
  *
  * A fence that another one follows, before any product, orders nothing that the later one does not.
- * Behind a fence and before the next store is a barrier of the block, so it is removed. */
-#include "products/dot_operands.h"
+ * Behind a fence and before the next store is a barrier of the block, so it is removed (merge_fences.c). */
 #include "pipeline/schedule.h"
+#include "products/dot_operands.h"
 
 #include <lilac/tile_loops.h>
 

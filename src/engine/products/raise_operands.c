@@ -10,9 +10,8 @@
  * select_dots stores an operand in front of its product, so that memory is occupied for a short time. In a long
  * sequence of products, such as those of a recurrence's gradient, operands that are computed early then wait in
  * registers. Where all live tensors need more registers than a thread has, they wait in memory: an operand that
- * nothing else reads later is stored before the first product behind it, if the memory that is then live at once
- * leaves room for as many blocks as a multiprocessor's registers do. In blocks of the function itself: operands of
- * loops come from rings. */
+ * nothing else reads later is stored before the first product behind it, if a multiprocessor still has the memory for
+ * as many resident blocks as it has registers for. Bodies of loops stay as they are: their operands come from rings. */
 #include "products/dot_operands.h"
 #include "products/live_ranges.h"
 

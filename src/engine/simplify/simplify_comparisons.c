@@ -252,7 +252,9 @@ static bool is_comparison(const lilac_tile_value *value) {
            lesser_operand(value->op) < 2;
 }
 
-/* Does `order`, with the mask `other`, imply `mask`? Both are a comparison of one tensor's elements with a scalar. */
+/* Does `order`, with the mask `other`, imply `mask`? Both are one comparison of a tensor with a scalar, `tensor ≤ scalar`,
+ * `scalar ≤ tensor`, or these without equality. The order is that of the tensor's elements: it compares one value
+ * with itself, which differs from the tensor by a number that is the same for all elements. */
 static bool implies(const lilac_tile_value *order, lilac_tile_value *other, lilac_tile_value *mask,
                     const lilac_range *ranges) {
     const shaped_value known = find_value(other), implied = find_value(mask);
@@ -260,7 +262,6 @@ static bool implies(const lilac_tile_value *order, lilac_tile_value *other, lila
         !is_comparison(known.value)) {
         return false;
     }
-    /* the mask is `tensor ≤ scalar`, or `scalar ≤ tensor`, or without equality */
     const lilac_tile_op *comparison = known.value->op;
     const uint32_t below = lesser_operand(comparison), least = lesser_operand(order->op);
     for (uint32_t side = 0; side < 2; side++) {
@@ -269,8 +270,8 @@ static bool implies(const lilac_tile_value *order, lilac_tile_value *other, lila
         const uint32_t nearer = side == below ? least : 1 - least;
         const shaped_value near = find_value(order->op->operands[nearer].value),
                            far = find_value(order->op->operands[1 - nearer].value);
-        if (scalar_of(scalar) != NULL && base_of(near.value, ranges) == base &&
-            base_of(far.value, ranges) == base && same_shapes(&near, &implied) &&
+        if (scalar_of(scalar) != NULL && near.value == far.value &&
+            base_of(near.value, ranges) == base && same_shapes(&near, &implied) &&
             same_shapes(&far, &known)) {
             return true;
         }
@@ -278,14 +279,21 @@ static bool implies(const lilac_tile_value *order, lilac_tile_value *other, lila
     return false;
 }
 
-static void find_leaves(lilac_tile_value *value, lilac_tile_value **leaves, uint32_t *count) {
-    if (value->op != NULL && value->op->code == LILAC_TILE_OP_ARITH_ANDI) {
-        find_leaves(value->op->operands[0].value, leaves, count);
-        find_leaves(value->op->operands[1].value, leaves, count);
-    } else if (*count <= MOST_LEAVES) {
-        leaves[*count < MOST_LEAVES ? *count : 0] = value;
-        *count += 1;
+/* The masks of a conjunction; `count` above MOST_LEAVES: too many. What is nested deeper counts as one. */
+static void find_leaves(lilac_tile_value *value, uint32_t depth, lilac_tile_value **leaves,
+                        uint32_t *count) {
+    if (*count > MOST_LEAVES) {
+        return;
     }
+    if (value->op != NULL && value->op->code == LILAC_TILE_OP_ARITH_ANDI && depth < MOST_DEPTH) {
+        find_leaves(value->op->operands[0].value, depth + 1, leaves, count);
+        find_leaves(value->op->operands[1].value, depth + 1, leaves, count);
+        return;
+    }
+    if (*count < MOST_LEAVES) {
+        leaves[*count] = value;
+    }
+    *count += 1;
 }
 
 static bool is_implied(lilac_tile_value **leaves, uint32_t count, uint32_t leaf,
@@ -304,7 +312,7 @@ static bool drop_implied(builder *b, lilac_tile_op *op, const lilac_range *range
     lilac_tile_value *leaves[MOST_LEAVES];
     uint32_t count = 0;
     bool dropped = false;
-    find_leaves(&op->results[0], leaves, &count);
+    find_leaves(&op->results[0], 0, leaves, &count);
     if (!lilac_tile_is_tensor(op->results[0].type) || count > MOST_LEAVES) {
         return false;
     }
